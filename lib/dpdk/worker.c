@@ -197,24 +197,36 @@ static unsigned run_round(struct ur_worker *w)
  * Taken and given back at every post and poll, almost never contended and held for one round: a
  * mutex would cost as much as handling a packet.
  */
-static bool try_lock(struct ur_worker *w)
+static bool take_lock(struct ur_worker *w)
 {
 	if (__builtin_expect(forked, 0))
 		return false;
 	if (!atomic_load_explicit(&w->lock, memory_order_relaxed) &&
-	    !atomic_exchange_explicit(&w->lock, true, memory_order_acquire)) {
-		w->cancel = ur_cancel_off();
+	    !atomic_exchange_explicit(&w->lock, true, memory_order_acquire))
 		return true;
-	}
 	atomic_store_explicit(&w->contended, true, memory_order_relaxed);
 	return false;
+}
+
+static void release_lock(struct ur_worker *w)
+{
+	atomic_store_explicit(&w->lock, false, memory_order_release);
+}
+
+/* EDGE-CANCEL-01: for all that may call the driver. */
+static bool try_lock(struct ur_worker *w)
+{
+	if (!take_lock(w))
+		return false;
+	w->cancel = ur_cancel_off();
+	return true;
 }
 
 static void unlock(struct ur_worker *w)
 {
 	int cancel = w->cancel;
 
-	atomic_store_explicit(&w->lock, false, memory_order_release);
+	release_lock(w);
 	ur_cancel_restore(cancel);
 }
 
@@ -421,14 +433,18 @@ static void take_late_doorbell(struct ur_worker *w)
 
 void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp, unsigned cnt)
 {
-	if (!w->dedicated && try_lock(w)) {
+	if (!w->dedicated && take_lock(w)) {
 		uint64_t now_ns = update_now(w);
 
 		ur_engine_doorbell(w->engine, qp, now_ns);
-		if (ur_gather_joins(&w->gather, now_ns, cnt))
+		/* Nothing in this thread has called what could be cancelled. */
+		if (ur_gather_joins(&w->gather, now_ns, cnt)) {
 			w->round.cnt.gathered += cnt;
-		else
-			send_posted(w);
+			release_lock(w);
+			return;
+		}
+		w->cancel = ur_cancel_off();
+		send_posted(w);
 		unlock(w);
 		return;
 	}

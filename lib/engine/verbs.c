@@ -461,10 +461,13 @@ int ur_engine_post_recv(struct ur_qp *qp, struct ibv_recv_wr *wr, struct ibv_rec
 	return rc;
 }
 
+/* Posts between a prefetch and the one that it is for: one alone takes less time than a line from memory. */
+#define POSTS_AHEAD 3
+
 /*
  * SCHED-PREFETCH-01. An application with thousands of queue pairs uses them in turn, so the next
  * doorbell is likely to be the one that followed last time. If this prediction was right for this queue
- * pair, the state of the next one is prefetched while this one sends, and so are the pointers of the one
+ * pair, the state of the third one from here is prefetched while this one sends, and so are the pointers of the one
  * after it. The memory of a slot stays valid without a queue pair.
  */
 static void predict_next(struct ur_engine *e, struct ur_qp *qp)
@@ -474,8 +477,10 @@ static void predict_next(struct ur_engine *e, struct ur_qp *qp)
 
 	e->last_doorbell = qp;
 	if (last->next_doorbell == slot && last != qp) {
-		const struct ur_qp *next = &e->slots.qps[qp->next_doorbell];
+		const struct ur_qp *next = qp;
 
+		for (unsigned i = 0; i < POSTS_AHEAD; i++)
+			next = &e->slots.qps[next->next_doorbell];
 		ur_prefetch_identity(&e->slots.qps[next->next_doorbell]);
 		ur_prefetch_poster(next);
 	}

@@ -286,8 +286,12 @@ int ur_sq_publish(struct ur_wq *wq, enum ibv_qp_state state, uint32_t cnt)
 int ur_sq_post(struct ur_wq *wq, enum ibv_qp_state state, const struct ibv_send_wr *wr,
 	       bool sig_all)
 {
-	if (__builtin_expect(is_common(wq, state, wr), 1))
+	if (__builtin_expect(is_common(wq, state, wr), 1)) {
+		/* The payload is copied when the request has its turn. */
+		if (wr->opcode != IBV_WR_RDMA_READ)
+			__builtin_prefetch((const void *)(uintptr_t)wr->sg_list[0].addr);
 		return post(wq, wr, wr->sg_list[0].length, true, sig_all);
+	}
 	return post_any(wq, state, wr, sig_all);
 }
 
