@@ -193,7 +193,7 @@
 	  "taken")                                                                                  \
 	K(worker, gather, "gather", CHOICE, UR_TRISTATES, 0, "auto",                                \
 	  "inline: posts to several queue pairs leave together, at the next poll or when "          \
-	  "there are 32. auto: only posts within 4 us of each other, and none once "       \
+	  "there are 32. auto: only posts within 4 us of each other, and none once "                \
 	  "completion events are asked for. no: each post leaves at once")                          \
 	K(worker, progress, "progress", CHOICE, UR_PROGRESS_WORDS, 0, "adaptive",                   \
 	  "inline: how a thread of the library serves peers while the application makes no calls. " \
