@@ -205,6 +205,33 @@ Test(ext_completer, answer_that_was_kept_longer_than_it_was_away_counts_never)
 	xend_free(e);
 }
 
+/* A SEND whose ACK arrives `away` stamps later, of which the peer kept it `residence`. */
+static void answer_after(struct end *e, uint32_t away, uint32_t residence)
+{
+	struct ur_packet p;
+
+	end_send(e, 1, IBV_WR_SEND, 4);
+	cr_assert_not_null(xend_out(e));
+	e->now_ns += (uint64_t)away << UR_STAMP_SHIFT;
+	p = xend_packet(e, UR_EXT_ACKNOWLEDGE, e->qp->xreq.psn.una.v, e->qp->xreq.psn.una.v + 1,
+			e->out.xth.stamp, NULL, 0);
+	p.aeth.syndrome = 0x1f;
+	p.xaeth.residence = residence;
+	cr_assert_eq(xend_in(e, p), UR_DROP_NONE);
+}
+
+/* EXT-SEL-PROBE-05: the others of the worker wait for it too, but not for the network. */
+Test(ext_completer, what_the_peer_kept_an_ack_counts_for_all)
+{
+	struct end *e = XEND();
+
+	answer_after(e, 10 * UR_SLOW, UR_SLOW - 1);
+	cr_assert_eq(e->qp->core->rtx.slow, 0);
+	answer_after(e, 10 * UR_SLOW, 2 * UR_SLOW);
+	cr_assert_eq(e->qp->core->rtx.slow, 3 * UR_SLOW);
+	xend_free(e);
+}
+
 /* EXT-SEL-RTT-02 */
 Test(ext_completer, answers_of_the_last_connection_are_no_round_trips)
 {

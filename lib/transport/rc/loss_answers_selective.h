@@ -92,9 +92,12 @@ static inline uint32_t take_sample(struct ur_qp *qp, struct ur_stamp *newest,
 	rtt = ur_rtt_sample(&x->rtt, echo, h->residence, ur_stamp(now_ns));
 	if (!rtt)
 		return 0;
+	/* The others wait for turns of the peer, on the way too; of an ACK only what the peer kept it is not the network's. */
 	if (!ur_psn_eq(x->rsp.una, x->rsp.max)) {
 		ur_rtt_expect_more(&x->rtt, h->residence);
 		ur_rtx_note_answer(&qp->core->rtx, rtt + h->residence, now_ns);
+	} else {
+		ur_rtx_note_answer(&qp->core->rtx, h->residence, now_ns);
 	}
 	ur_dest_on_rtt(qp, rtt, h->residence, read, now_ns);
 	return rtt;
