@@ -180,7 +180,8 @@ def veth_scan(report, seconds, sent):
 
 def veth_faults(report, line, k):
     """Each fault on the screen of `uroce-ctl faults`, and what `monitor compare` prints of it: that, and nothing else."""
-    own = {"burst of receive errors": (lambda: line.send_bad_frames(k, 1000), 2, {"rx_errors:2"}),
+    # integrity counts the times at which the agent found more errors than the port's LocalPhyErrors.
+    own = {"burst of receive errors": (lambda: line.send_bad_frames(k, 1000), 2, {"rx_errors:2", "integrity:2"}),
            "load above its limit": (lambda: line.call_hot(k), 0, set()),
            "link down": (lambda: line.cut_link(k), 2, {"state:2", "link_downed:2"})}
     line.watch()
