@@ -92,7 +92,7 @@ static inline uint32_t take_sample(struct ur_qp *qp, struct ur_stamp *newest,
 	rtt = ur_rtt_sample(&x->rtt, echo, h->residence, ur_stamp(now_ns));
 	if (!rtt)
 		return 0;
-	/* The others wait for turns of the peer, on the way too; of an ACK only what the peer kept it is not the network's. */
+	/* Of an ACK, only the time for which the peer kept it counts for others: the rest may be a queue in the network. */
 	if (!ur_psn_eq(x->rsp.una, x->rsp.max)) {
 		ur_rtt_expect_more(&x->rtt, h->residence);
 		ur_rtx_note_answer(&qp->core->rtx, rtt + h->residence, now_ns);
