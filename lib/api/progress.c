@@ -23,9 +23,11 @@
 
 static void run_workers(struct ur_device *dev, uint64_t now_ns)
 {
+	bool in_way;
+
 	for (unsigned i = 0; i < dev->worker_cnt; i++)
 		if (ur_worker_last_ns(dev->workers[i]) + INLINE_PERIOD_NS < now_ns)
-			ur_worker_poll(dev->workers[i]);
+			ur_worker_serve(dev->workers[i], true, &in_way);
 }
 
 static void do_chores(struct ur_device *dev, uint64_t now_ns)
@@ -94,6 +96,11 @@ static uint32_t serve(struct adaptive *a, uint64_t due_ns, unsigned *packets)
 	return served;
 }
 
+static void nap(uint64_t ns)
+{
+	nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
+}
+
 /*
  * Sleeps at the port until a packet for one of these workers comes. Returns whether one has. A memif port has to be
  * armed first; a packet that came before that woke no thread.
@@ -113,6 +120,8 @@ static bool sleep_at_port(struct adaptive *a, uint64_t sleep_ns, uint32_t worker
 	if (packets) {
 		ur_wake_disarm(&dev->wake);
 		ur_rest_after(&a->rest, now_ns, packets);
+		if (a->in_way)
+			nap(UR_REST_STEP_NS);
 	} else
 		woken = ur_wake_wait(&dev->wake, sleep_ns);
 	ur_lease_set_sleep(dev, false);
@@ -133,7 +142,7 @@ static uint64_t sleep_for(struct adaptive *a, uint64_t sleep_ns, uint32_t served
 	}
 	a->woken = false;
 	due_ns = ur_clock_ns(&a->dev->clock) + sleep_ns;
-	nanosleep(&(struct timespec){.tv_nsec = (long)sleep_ns}, NULL);
+	nap(sleep_ns);
 	return due_ns;
 }
 

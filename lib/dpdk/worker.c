@@ -87,7 +87,7 @@ struct ur_worker {
 
 	_Alignas(64) _Atomic bool lock; /* inline: held by the thread that is the worker */
 	int cancel;			/* of that thread, for unlock() */
-	int cpu;			/* inline: of the application's last poll; -1: none yet */
+	int cpu;			/* inline: the application's, lately; -1: none yet */
 	_Atomic uint64_t last_ns;
 	_Atomic bool stop;
 	_Atomic bool contended;	  /* inline: a thread did not get the lock */
@@ -265,7 +265,7 @@ unsigned ur_worker_serve(struct ur_worker *w, bool may_be_answered, bool *in_way
 	if (!may_be_answered)
 		ur_round_send_acks(&w->round);
 	n = run_unless_stopped(w);
-	*in_way = n && may_be_answered && ur_engine_owes_one_ack(w->engine) &&
+	*in_way = n && may_be_answered && ur_round_may_keep_ack(&w->round) &&
 		  w->cpu == sched_getcpu();
 	unlock(w);
 	return n;
@@ -437,13 +437,14 @@ void ur_worker_doorbell(struct ur_worker *w, struct ur_qp *qp, unsigned cnt)
 		uint64_t now_ns = update_now(w);
 
 		ur_engine_doorbell(w->engine, qp, now_ns);
-		/* Nothing in this thread has called what could be cancelled. */
+		/* No cancellation point so far: ur_device_add_counts(), which an event of the engine calls, is none. */
 		if (ur_gather_joins(&w->gather, now_ns, cnt)) {
 			w->round.cnt.gathered += cnt;
 			release_lock(w);
 			return;
 		}
 		w->cancel = ur_cancel_off();
+		w->cpu = sched_getcpu();
 		send_posted(w);
 		unlock(w);
 		return;

@@ -18,22 +18,24 @@
  * this, the progress thread runs a round within about two milliseconds.
  *
  * Mode auto does not delay a request that is posted alone: only a doorbell that follows another one within
- * UR_GATHER_NS, with no round between them, joins. It ends for good when the application asks for
+ * UR_GATHER_NS, with no round between them, joins, and one that comes UR_GATHER_MOST_NS after the first of the burst ends it. It ends for good when the application asks for
  * completion events, because it will sleep after its last post.
  *
  * Thread class: the thread that is the worker; ur_gather_open() and ur_gather_end_auto(): any thread.
  */
 #define UR_GATHER_REQUESTS 32 /* UR_BURST */
 /*
- * Between two doorbells of a series. With thousands of queue pairs in random order a post takes two microseconds, because all that it
- * touches is in memory.
+ * Between two doorbells of a series. With thousands of queue pairs in random order a post took two microseconds while each left
+ * alone, because all that it touches is in memory.
  */
-#define UR_GATHER_NS 4000
+#define UR_GATHER_NS	  4000
+#define UR_GATHER_MOST_NS 16000 /* from the first doorbell that joined: the burst is over */
 
 struct ur_gather {
 	_Atomic int mode;	   /* UR_TRISTATE_ value; yes: each doorbell joins */
 	_Atomic unsigned in_burst; /* requests, below UR_GATHER_REQUESTS */
 	uint64_t last_ns;	   /* time of the last doorbell; 0: a round has run since */
+	uint64_t open_ns;	   /* in_burst > 0: time of the first that joined */
 };
 
 static inline void ur_gather_init(struct ur_gather *g, int mode)
@@ -57,8 +59,11 @@ static inline bool ur_gather_joins(struct ur_gather *g, uint64_t now_ns, unsigne
 	g->last_ns = now_ns;
 	if (mode == UR_TRISTATE_NO || (mode == UR_TRISTATE_AUTO && !soon))
 		return false;
+	if (!ur_gather_open(g))
+		g->open_ns = now_ns;
 	cnt += atomic_load_explicit(&g->in_burst, memory_order_relaxed);
-	if (cnt >= UR_GATHER_REQUESTS)
+	if (cnt >= UR_GATHER_REQUESTS ||
+	    (mode == UR_TRISTATE_AUTO && now_ns - g->open_ns >= UR_GATHER_MOST_NS))
 		return false;
 	atomic_store_explicit(&g->in_burst, cnt, memory_order_relaxed);
 	return true;

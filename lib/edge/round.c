@@ -620,12 +620,16 @@ static bool may_output(const struct ur_round *r)
 	       r->credit || neigh_waits(r);
 }
 
+bool ur_round_may_keep_ack(const struct ur_round *r)
+{
+	return r->ack_wait.for_ns && ur_engine_owes_one_ack(r->engine) &&
+	       r->tx_head == r->tx_tail && !r->tx_impair && !r->credit && !neigh_waits(r);
+}
+
 /* EDGE-ACK-01. The caller has set the time. */
 static bool acks_wait(struct ur_round *r)
 {
-	return r->ack_wait.for_ns && ur_engine_owes_one_ack(r->engine) &&
-	       r->tx_head == r->tx_tail && !r->tx_impair && !r->credit && !neigh_waits(r) &&
-	       ur_ack_wait_goes_on(&r->ack_wait, r->now_ns);
+	return ur_round_may_keep_ack(r) && ur_ack_wait_goes_on(&r->ack_wait, r->now_ns);
 }
 
 static unsigned run(struct ur_round *r, bool outputs)

@@ -36,6 +36,27 @@ Test(gather, the_followers_of_a_series_wait_until_there_are_32)
 	cr_assert_eq(UR_GATHER_REQUESTS, UR_BURST);
 }
 
+Test(gather, a_slow_series_leaves_in_pieces)
+{
+	uint64_t now_ns = 5000, first_ns = 0;
+	unsigned sent = 0;
+
+	ur_gather_init(&g, UR_TRISTATE_AUTO);
+	cr_assert_not(ur_gather_joins(&g, now_ns, 1));
+	for (unsigned i = 0; i < 100; i++) {
+		now_ns += UR_GATHER_NS - 1;
+		if (!ur_gather_open(&g))
+			first_ns = now_ns;
+		if (ur_gather_joins(&g, now_ns, 1)) {
+			cr_assert_lt(now_ns, first_ns + UR_GATHER_MOST_NS, "request %u", i);
+			continue;
+		}
+		ur_gather_sent(&g);
+		sent++;
+	}
+	cr_assert_geq(sent, 100 / (UR_GATHER_MOST_NS / UR_GATHER_NS + 2));
+}
+
 Test(gather, a_list_counts_as_its_requests)
 {
 	ur_gather_init(&g, UR_TRISTATE_YES);

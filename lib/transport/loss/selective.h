@@ -129,7 +129,8 @@ size_t ur_rtx_bytes(uint32_t span);
 	UR_SLABS_OWN_BYTES(sizeof(struct ur_rtx) + 3 * UR_OWN_SPAN / 8 +                           \
 			   UR_OWN_SPAN * sizeof(struct ur_stamp))
 
-#define UR_SLOW UINT32_C(6250) /* stamps, 100 us: what takes longer is worth noting */
+#define UR_SLOW	    UINT32_C(6250)    /* stamps, 100 us: what takes longer is worth noting */
+#define UR_SLOW_ACK UINT32_C(1250000) /* stamps, 20 ms: what an ACK counts as at most */
 
 /* A peer took so long to answer, in stamps. */
 static inline void ur_rtx_note_answer(struct ur_rtx_pool *p, uint32_t took, uint64_t now_ns)
@@ -139,7 +140,19 @@ static inline void ur_rtx_note_answer(struct ur_rtx_pool *p, uint32_t took, uint
 	took = took < UR_RTT_MAX / 2 ? took + took / 2 : UR_RTT_MAX;
 	if (took > p->slow || now_ns > p->slow_until_ns)
 		p->slow = took;
+	/* What takes much less does not keep the longest in mind. */
+	else if (took < p->slow / 2)
+		return;
 	p->slow_until_ns = now_ns + ((uint64_t)p->slow << (UR_STAMP_SHIFT + 2));
+}
+
+/*
+ * The same of an ACK that a peer says it has kept for so long. What one peer claims makes all others wait, so it counts as little
+ * more than what thousands of queue pairs cause.
+ */
+static inline void ur_rtx_note_kept_ack(struct ur_rtx_pool *p, uint32_t kept, uint64_t now_ns)
+{
+	ur_rtx_note_answer(p, kept < UR_SLOW_ACK ? kept : UR_SLOW_ACK, now_ns);
 }
 
 #define UR_TX_TIMES	6

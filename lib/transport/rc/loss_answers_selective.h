@@ -97,7 +97,7 @@ static inline uint32_t take_sample(struct ur_qp *qp, struct ur_stamp *newest,
 		ur_rtt_expect_more(&x->rtt, h->residence);
 		ur_rtx_note_answer(&qp->core->rtx, rtt + h->residence, now_ns);
 	} else {
-		ur_rtx_note_answer(&qp->core->rtx, h->residence, now_ns);
+		ur_rtx_note_kept_ack(&qp->core->rtx, h->residence, now_ns);
 	}
 	ur_dest_on_rtt(qp, rtt, h->residence, read, now_ns);
 	return rtt;
