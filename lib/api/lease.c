@@ -89,10 +89,9 @@ static void begin_ring(struct ur_device *dev, struct ur_direct_peer *p)
 static void end_ring(struct ur_device *dev, uint32_t address)
 {
 	struct change c = {.dev = dev, .remove = address};
-	bool in_way;
 
 	for (unsigned i = 0; i < DRAIN_ROUNDS; i++)
-		ur_worker_serve(dev->workers[0], true, &in_way);
+		ur_worker_serve(dev->workers[0], true, NULL);
 	ur_worker_call(dev->workers[0], remove_ring, &c);
 	ur_direct_peer_free(c.old, true);
 }

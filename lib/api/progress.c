@@ -21,13 +21,16 @@
 #define DEDICATED_PERIOD_NS 10000000 /* beside dedicated workers */
 #define EXIT_WAIT_S	    1
 
+static void nap(uint64_t ns)
+{
+	nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
+}
+
 static void run_workers(struct ur_device *dev, uint64_t now_ns)
 {
-	bool in_way;
-
 	for (unsigned i = 0; i < dev->worker_cnt; i++)
 		if (ur_worker_last_ns(dev->workers[i]) + INLINE_PERIOD_NS < now_ns)
-			ur_worker_serve(dev->workers[i], true, &in_way);
+			ur_worker_serve(dev->workers[i], true, NULL);
 }
 
 static void do_chores(struct ur_device *dev, uint64_t now_ns)
@@ -43,8 +46,7 @@ static void do_chores(struct ur_device *dev, uint64_t now_ns)
 static void *run_ticks(void *arg)
 {
 	struct ur_device *dev = arg;
-	const struct timespec nap = {.tv_nsec = dev->dedicated ? DEDICATED_PERIOD_NS
-							       : INLINE_PERIOD_NS};
+	uint64_t period_ns = dev->dedicated ? DEDICATED_PERIOD_NS : INLINE_PERIOD_NS;
 
 	while (!atomic_load(&dev->progress_stop)) {
 		uint64_t now_ns = ur_clock_ns(&dev->clock);
@@ -52,7 +54,7 @@ static void *run_ticks(void *arg)
 		if (!dev->dedicated)
 			run_workers(dev, now_ns);
 		do_chores(dev, now_ns);
-		nanosleep(&nap, NULL);
+		nap(period_ns);
 	}
 	return NULL;
 }
@@ -94,11 +96,6 @@ static uint32_t serve(struct adaptive *a, uint64_t due_ns, unsigned *packets)
 		ur_rest_made_round(&a->seen[i], ur_worker_last_ns(w));
 	}
 	return served;
-}
-
-static void nap(uint64_t ns)
-{
-	nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
 }
 
 /*

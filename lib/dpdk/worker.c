@@ -259,14 +259,16 @@ unsigned ur_worker_serve(struct ur_worker *w, bool may_be_answered, bool *in_way
 {
 	unsigned n;
 
-	*in_way = false;
+	if (in_way)
+		*in_way = false;
 	if (!may_run_round(w))
 		return 0;
 	if (!may_be_answered)
 		ur_round_send_acks(&w->round);
 	n = run_unless_stopped(w);
-	*in_way = n && may_be_answered && ur_round_may_keep_ack(&w->round) &&
-		  w->cpu == sched_getcpu();
+	if (in_way)
+		*in_way = n && may_be_answered && ur_round_may_keep_ack(&w->round) &&
+			  w->cpu == sched_getcpu();
 	unlock(w);
 	return n;
 }

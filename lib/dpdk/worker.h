@@ -65,7 +65,7 @@ unsigned ur_worker_poll(struct ur_worker *w);
 
 /*
  * The same for a thread that is not the application's. Unless `may_be_answered`, an ACK does not wait for the application's answer.
- * *in_way: an ACK waits, but the caller runs on the CPU on which the application has polled or posted last, so the answer waits for the caller
+ * *in_way, unless NULL: an ACK waits, but the caller runs on the CPU on which the application has polled or posted last, so the answer waits for the caller
  * (EDGE-REST-08).
  */
 unsigned ur_worker_serve(struct ur_worker *w, bool may_be_answered, bool *in_way);

@@ -54,14 +54,15 @@ static inline bool ur_gather_open(const struct ur_gather *g)
 static inline bool ur_gather_joins(struct ur_gather *g, uint64_t now_ns, unsigned cnt)
 {
 	int mode = atomic_load_explicit(&g->mode, memory_order_relaxed);
+	unsigned waiting = atomic_load_explicit(&g->in_burst, memory_order_relaxed);
 	bool soon = g->last_ns && now_ns - g->last_ns < UR_GATHER_NS;
 
 	g->last_ns = now_ns;
 	if (mode == UR_TRISTATE_NO || (mode == UR_TRISTATE_AUTO && !soon))
 		return false;
-	if (!ur_gather_open(g))
+	if (!waiting)
 		g->open_ns = now_ns;
-	cnt += atomic_load_explicit(&g->in_burst, memory_order_relaxed);
+	cnt += waiting;
 	if (cnt >= UR_GATHER_REQUESTS ||
 	    (mode == UR_TRISTATE_AUTO && now_ns - g->open_ns >= UR_GATHER_MOST_NS))
 		return false;

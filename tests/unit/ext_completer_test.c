@@ -205,7 +205,7 @@ Test(ext_completer, answer_that_was_kept_longer_than_it_was_away_counts_never)
 	xend_free(e);
 }
 
-/* A SEND whose ACK arrives `away` stamps later, of which the peer kept it `residence`. */
+/* Posts a SEND. Its ACK arrives `away` stamps later; the peer says that it kept it for `residence` stamps. */
 static void answer_after(struct end *e, uint32_t away, uint32_t residence)
 {
 	struct ur_packet p;
