@@ -2,8 +2,11 @@
 #include "lease.h"
 
 #include <assert.h>
-#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define NUMBER_CHARS 2
 
 static unsigned address_cnt(const struct lease_table *t)
 {
@@ -115,6 +118,30 @@ static bool may_return(const struct lease *l, const struct ur_lease_request *r, 
 	return l->secret[0] && l->uid == uid && has_secret(l, r);
 }
 
+/* With one address for all, a secret begins with the number in hexadecimal. */
+static void set_number(struct lease_table *t, unsigned i)
+{
+	char digits[NUMBER_CHARS + 1];
+
+	if (!t->attr.host)
+		return;
+	snprintf(digits, sizeof(digits), "%02x", (uint8_t)lease_own(t, i));
+	memcpy(t->lease[i].secret, digits, NUMBER_CHARS);
+}
+
+/* 0: none of this daemon's. */
+static uint32_t number_in(const struct lease_table *t, const char *secret)
+{
+	char digits[NUMBER_CHARS + 1] = {0};
+	unsigned long number;
+
+	if (!secret[0])
+		return 0;
+	memcpy(digits, secret, NUMBER_CHARS);
+	number = strtoul(digits, NULL, 16);
+	return number <= t->attr.last ? (uint32_t)number : 0;
+}
+
 /*
  * UROCED-NUMBER-01: what is asked for, as lease_own() has it; 0: any. With one address for all, the secret says which number it
  * was.
@@ -128,7 +155,7 @@ static uint32_t wanted(const struct lease_table *t, const struct ur_lease_reques
 	for (unsigned i = 0; i < address_cnt(t); i++)
 		if (r->secret[0] && has_secret(&t->lease[i], r))
 			return lease_own(t, i);
-	return 0;
+	return number_in(t, r->secret);
 }
 
 /*
@@ -155,6 +182,21 @@ static int choose(const struct lease_table *t, const struct ur_lease_request *r,
 	return (int)i;
 }
 
+/*
+ * UROCED-RELEASE-03: a client that has a secret for an address that is free had the address before: from a daemon that was killed before it had
+ * noted the lease, or so long ago that the address has rested. It keeps the secret, because its port cannot be opened again with another.
+ * A client that makes a secret up gets no more than one without.
+ */
+static void give_secret(struct lease_table *t, unsigned i, const struct ur_lease_request *r,
+			const char *fresh)
+{
+	struct lease *l = &t->lease[i];
+	bool returns = wanted(t, r) && r->secret[0];
+
+	memcpy(l->secret, returns ? r->secret : fresh, sizeof(l->secret));
+	set_number(t, i);
+}
+
 int lease_take(struct lease_table *t, const struct ur_lease_request *r, uint32_t uid,
 	       const char *fresh, uint64_t now_ns)
 {
@@ -171,7 +213,7 @@ int lease_take(struct lease_table *t, const struct ur_lease_request *r, uint32_t
 		return i;
 	l = &t->lease[i];
 	if (l->state == LEASE_FREE || !may_return(l, r, uid))
-		memcpy(l->secret, fresh, sizeof(l->secret));
+		give_secret(t, (unsigned)i, r, fresh);
 	l->state = LEASE_HELD;
 	l->uid = uid;
 	t->held_cnt++;
@@ -192,16 +234,12 @@ bool lease_restore(struct lease_table *t, uint32_t own, uint32_t uid, const char
 		   uint64_t now_ns)
 {
 	uint32_t i = own - t->attr.first;
-	size_t len = strlen(secret);
 
-	if (i >= address_cnt(t) || len != UR_LEASE_SECRET_CHARS || t->lease[i].state != LEASE_FREE)
+	if (i >= address_cnt(t) || !ur_lease_is_secret(secret) || t->lease[i].state != LEASE_FREE)
 		return false;
-	for (size_t k = 0; k < len; k++)
-		if (!isxdigit((unsigned char)secret[k]))
-			return false;
 	t->lease[i] = (struct lease){
 		.state = LEASE_QUARANTINE, .uid = uid, .until_ns = now_ns + t->attr.quarantine_ns};
-	memcpy(t->lease[i].secret, secret, len);
+	memcpy(t->lease[i].secret, secret, UR_LEASE_SECRET_CHARS);
 	return true;
 }
 

@@ -57,7 +57,8 @@ void lease_table_init(struct lease_table *t, const struct lease_attr *attr);
 /*
  * UROCED-LEASE-01: grants the request of a process of user `uid`. Returns the index of its address, [0, last - first],
  * or a negative value: -1 - enum ur_lease_refusal. A new lease has the secret `fresh`; one that comes back
- * keeps its own. UROCED-QUARANTINE-02: a user with per_user addresses in quarantine gets one of these.
+ * keeps its own, also if this daemon does not know it (UROCED-RELEASE-03). With one address for all, the first two digits of a secret are
+ * the number. UROCED-QUARANTINE-02: a user with per_user addresses in quarantine gets one of these.
  */
 int lease_take(struct lease_table *t, const struct ur_lease_request *r, uint32_t uid,
 	       const char *fresh, uint64_t now_ns);

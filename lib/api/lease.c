@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "api/lease.h"
 
+#include <stdio.h>
+
 #include "api/device.h"
 #include "dpdk/lease.h"
 
 #define INTERVAL_NS  2000000
 #define LINK_WAIT_MS 2000
+#define LOST_WAIT_MS 100 /* a daemon that ends closes its sockets one after the other */
+#define BACK_WAIT_MS 5000
 #define DOWN_LOOKS   50		/* after which the driver has forgotten the connection */
 #define RESTART_NS   1000000000 /* between attempts to connect */
 #define DRAIN_ROUNDS (UR_DIRECT_SLOTS / UR_BURST)
@@ -13,6 +17,36 @@
 struct ur_qpn_prefix ur_lease_prefix_of(const struct ur_device *dev)
 {
 	return dev->lease ? ur_lease_prefix(dev->lease) : (struct ur_qpn_prefix){0};
+}
+
+/* Whether that happens before `*ms` is `until_ms`. Neither the progress thread nor the clock runs yet. */
+static bool wait_for(struct ur_device *dev, enum ur_lease_event event, unsigned *ms,
+		     unsigned until_ms)
+{
+	for (; *ms < until_ms; ++*ms) {
+		if (ur_lease_poll(dev->lease, *ms * UINT64_C(1000000)) == event)
+			return true;
+		rte_delay_us_sleep(1000);
+	}
+	return false;
+}
+
+bool ur_lease_regain(struct ur_device *dev, char *err, size_t cap)
+{
+	unsigned ms = 0;
+
+	if (!dev->lease || !dev->eal.queue_cnt || !wait_for(dev, UR_LEASE_LOST, &ms, LOST_WAIT_MS))
+		return false;
+	if (!wait_for(dev, UR_LEASE_BACK, &ms, BACK_WAIT_MS)) {
+		snprintf(err, cap,
+			 "uroced ended while its port was being opened, and was not there again "
+			 "within %u s; start it with: uroced",
+			 BACK_WAIT_MS / 1000);
+		return false;
+	}
+	ur_eal_release(&dev->eal);
+	dev->eal.queue_cnt = 0;
+	return true;
 }
 
 void ur_lease_wait_link(struct ur_device *dev)

@@ -2,6 +2,8 @@
 #ifndef UR_API_LEASE_H
 #define UR_API_LEASE_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "wire/psn.h"
@@ -12,6 +14,13 @@ struct ur_device;
 
 /* What the endpoint's numbers begin with, because other processes have its address too; zero: none has. */
 struct ur_qpn_prefix ur_lease_prefix_of(const struct ur_device *dev);
+
+/*
+ * UROCED-RELEASE-02: when the port could not be opened. Whether that was because uroced was started again meanwhile, and the lease is
+ * back now, so that the port can be opened anew. False, and a sentence in `err`: it was not started again for seconds. False, and `err`
+ * as it was: the lease was there all the time.
+ */
+bool ur_lease_regain(struct ur_device *dev, char *err, size_t cap);
 
 /* Waits until the port's link is up, but not for long: uroced may be busy. */
 void ur_lease_wait_link(struct ur_device *dev);

@@ -558,6 +558,7 @@ static enum ur_lease_event take_answer(struct ur_lease *l, const uint8_t *msg, s
 		forget_direct(l, why);
 	if (answer == UR_LEASE_GRANTED && is_same(&l->grant, &g)) {
 		l->rebind = 0;
+		l->retry_ns = 0;
 		set_interrupt(l, l->grant_fd[INTERRUPT_FD]);
 		return UR_LEASE_BACK;
 	}

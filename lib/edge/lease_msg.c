@@ -41,7 +41,7 @@ static bool get_text(struct ur_cursor *c, char *text, size_t bytes)
 	return true;
 }
 
-static bool is_secret(const char *text)
+bool ur_lease_is_secret(const char *text)
 {
 	for (unsigned i = 0; i < UR_LEASE_SECRET_CHARS; i++)
 		if (!isxdigit((unsigned char)text[i]))
@@ -72,7 +72,7 @@ bool ur_lease_get_request(const uint8_t *msg, size_t len, struct ur_lease_reques
 	got.address = ur_get32(&c);
 	if (!get_text(&c, got.secret, sizeof(got.secret)) ||
 	    !get_text(&c, got.program, sizeof(got.program)) ||
-	    (got.secret[0] && !is_secret(got.secret)))
+	    (got.secret[0] && !ur_lease_is_secret(got.secret)))
 		return false;
 	*r = got;
 	return true;
@@ -127,8 +127,8 @@ static bool is_sound(const struct ur_lease_grant *g)
 {
 	return g->address && is_prefix(g->qpns) && g->prefix <= 30 && (g->prefix || g->qpns.bits) &&
 	       g->slots_shift >= 4 && g->slots_shift <= 14 && g->mtu >= 576 && g->mtu <= 9600 &&
-	       !(g->mac[0] & 1) && is_secret(g->secret) && g->memif[0] && g->memif[0] != '.' &&
-	       !strpbrk(g->memif, "/, ");
+	       !(g->mac[0] & 1) && ur_lease_is_secret(g->secret) && g->memif[0] &&
+	       g->memif[0] != '.' && !strpbrk(g->memif, "/, ");
 }
 
 enum ur_lease_answer ur_lease_get_answer(const uint8_t *msg, size_t len, struct ur_lease_grant *g,

@@ -60,7 +60,7 @@ enum ur_lease_refusal {
 
 struct ur_lease_request {
 	uint32_t address;		      /* host byte order; 0: any */
-	char secret[UR_LEASE_SECRET_BYTES];   /* of a lease before; "": none */
+	char secret[UR_LEASE_SECRET_BYTES];   /* of a lease before, as in its grant; "": none */
 	char program[UR_LEASE_PROGRAM_BYTES]; /* printable; for people */
 	bool direct;			      /* it knows direct rings: version 2 */
 };
@@ -117,6 +117,9 @@ enum ur_lease_answer {
 	UR_LEASE_GRANTED,
 	UR_LEASE_REFUSED,
 };
+
+/* Whether it is UR_LEASE_SECRET_CHARS hexadecimal digits. */
+bool ur_lease_is_secret(const char *text);
 
 /* Write a message; `out` has the bytes of its kind. */
 void ur_lease_put_request(const struct ur_lease_request *r, uint8_t *out);

@@ -329,8 +329,9 @@ def granted(address):
     return True
 
 
-def restarted(first):
-    """UROCED-RELEASE-01, UROCED-EVENT-01: traffic goes on when the daemon is there again, with the same addresses."""
+def restarted(first, knows=True):
+    """UROCED-RELEASE-01, UROCED-EVENT-01: traffic goes on when the daemon is there again, with the same addresses. UROCED-RELEASE-03: also if it
+    was killed before it had noted the leases."""
     server = endpoint("server", "server2", "--once")
     peer = listening("server2")
     watch = None
@@ -340,12 +341,17 @@ def restarted(first):
     client = endpoint("client", "client2", "--peer", peer, "--op", "write", "--size", "4096", "--duration", "200", "--timeout", "19", "--retry", "7",
                    "--live", "--live-interval", "0.2")
     wait_for("leases and traffic", lambda: len(leased()) == 2 + bool(watch) and intervals("client2"))
+    if watch:  # it sees the events of a device that it has opened
+        wait_for("ibv_asyncwatch", lambda: "async event FD" in text("watch"))
     before = leased()
     first.kill()
     first.wait()
     os.unlink(stats)
+    if not knows:
+        os.unlink(f"{path}.leases")
     second = daemon()
-    refused("taken", peer)
+    if knows:
+        refused("taken", peer)
     wait_for("the same leases", lambda: os.path.exists(stats) and leased() == before)
     wait_for("interrupts of the daemon that was started again", lambda: interrupting(second.pid) >= len(before))
     passed = intervals("client2")
@@ -357,6 +363,21 @@ def restarted(first):
         assert re.search(r"PORT_ERR.*PORT_ACTIVE", text("watch"), re.S), text("watch")
         watch.terminate()
         watch.wait()
+    return second
+
+
+def restarted_while_opening(first):
+    """UROCED-RELEASE-02: an endpoint that has a lease, and no port yet, when the daemon is killed."""
+    client = endpoint("server", "opening")
+    wait_for("its lease", lambda: f"process {client.pid}," in text("uroced"))
+    first.kill()
+    first.wait()
+    os.unlink(stats)
+    second = daemon()
+    listening("opening")
+    wait_for("its port", lambda: os.path.exists(stats) and client.pid in leased().values())
+    client.kill()
+    client.wait()
     return second
 
 
@@ -405,6 +426,10 @@ def main():
     print("a client is killed, and others go on")
     d = restarted(d)
     print("the daemon is killed and started again, and its clients go on")
+    d = restarted(d, knows=False)
+    print("they go on if the daemon had not noted their leases")
+    d = restarted_while_opening(d)
+    print("an endpoint is being opened meanwhile")
     if run:
         programs()
         print("two unmodified programs")

@@ -88,14 +88,17 @@ def liar():
     wait_for("the end of the leases", lambda: not leased())
 
 
-def restarted(d):
-    """UROCED-NUMBER-01: a listener is there for new clients after its daemon was started again."""
+def restarted(d, knows=True):
+    """UROCED-NUMBER-01, UROCED-RELEASE-03: a listener is there for new clients after its daemon was started again, and if it had not noted
+    the lease."""
     server = endpoint("server", "kept", "--once")
     listening("kept")
     wait_for("lease", lambda: server.pid in leased().values())
     os.unlink(f"{tmp}/stats.json")
     d.kill()
     d.wait()
+    if not knows:
+        os.unlink(f"{path}.leases")
     d = daemon("--address", f"{HOST}/24", *OPTIONS)
     wait_for("the lease again", lambda: os.path.exists(f"{tmp}/stats.json") and server.pid in leased().values())
     ended(endpoint("client", "later", "--peer", HOST, "--iters", "20"), "later")
@@ -161,7 +164,7 @@ def main():
     print("processes with one address connect to each other, and a port has one listener")
     liar()
     print("a liar is stopped")
-    d = restarted(d)
+    d = restarted(restarted(d), knows=False)
     print("the daemon is killed and started again, and a listener has its port")
     if run and shutil.which("rping") and shutil.which("ibv_rc_pingpong"):
         pair("rping", ("rping", "-s", "-a", "0.0.0.0", "-C", "5", "-V"), ("rping", "-c", "-a", "127.0.0.1", "-C", "5", "-V"))

@@ -135,6 +135,22 @@ Test(uroced_lease, a_restarted_daemon_keeps_addresses_for_their_processes)
 	cr_assert_eq(take(FIRST + 1, secret(0), 1000, secret(4), 0), 1);
 }
 
+/* UROCED-RELEASE-03 */
+Test(uroced_lease, a_daemon_that_knows_nothing_of_a_lease_gives_it_back)
+{
+	start(3, 5, 2);
+	cr_assert_eq(take(FIRST + 1, secret(0), 1, secret(1), 0), 1);
+	cr_assert_str_eq(t.lease[1].secret, secret(0));
+	cr_assert_eq(take(FIRST + 1, secret(0), 1, secret(1), 0), REFUSED(TAKEN), "held");
+	lease_end(&t, 1, 0);
+	cr_assert_eq(take(FIRST + 1, secret(5), 1, secret(1), S), REFUSED(TAKEN), "in quarantine");
+	cr_assert_eq(take(FIRST + 1, secret(0), 1, secret(1), 10 * S), 1, "it has rested");
+	cr_assert_str_eq(t.lease[1].secret, secret(0));
+	cr_assert_eq(take(0, secret(2), 1, secret(3), 10 * S), 0);
+	cr_assert_str_eq(t.lease[0].secret, secret(3), "it asked for no address");
+	cr_assert_eq(take(FIRST + 2, secret(2), 1, secret(4), 10 * S), REFUSED(QUOTA));
+}
+
 Test(uroced_lease, ranges_that_cannot_be_leased)
 {
 	static const struct {
@@ -338,23 +354,50 @@ Test(uroced_lease, malformed_messages_about_direct_rings_are_refused)
 Test(uroced_lease, with_one_address_clients_have_numbers)
 {
 	struct lease_attr a = {1, LEASE_NUMBERS_MAX, 24, FIRST, 4, 4, 10 * S};
+	char had[UR_LEASE_SECRET_BYTES];
 
 	cr_assert_null(lease_attr_check(&a));
 	lease_table_init(&t, &a);
 	cr_assert_eq(take(0, "", 7, secret(0), 0), 0);
+	memcpy(had, t.lease[0].secret, sizeof(had));
 	cr_assert_eq(take(FIRST, "", 7, secret(1), 0), 1);
 	cr_assert_eq(take(FIRST + 1, "", 7, secret(2), 0), REFUSED(FOREIGN));
 	cr_assert(lease_address(&t, 0) == FIRST && lease_address(&t, 1) == FIRST);
 	cr_assert(lease_number(&t, 0) == 1 && lease_number(&t, 1) == 2);
 	lease_end(&t, 0, 0);
 	cr_assert_eq(take(0, "", 7, secret(3), S), 2, "the number rests");
-	cr_assert_eq(take(FIRST, secret(0), 8, secret(4), S), REFUSED(TAKEN));
-	cr_assert_eq(take(FIRST, secret(0), 7, secret(4), S), 0, "by its secret");
-	cr_assert_str_eq(t.lease[0].secret, secret(0));
+	cr_assert_eq(take(FIRST, had, 8, secret(4), S), REFUSED(TAKEN));
+	cr_assert_eq(take(FIRST, had, 7, secret(4), S), 0, "by its secret");
+	cr_assert_str_eq(t.lease[0].secret, had);
 	cr_assert(lease_restore(&t, 62, 9, secret(5), S));
 	cr_assert_not(lease_restore(&t, 63, 9, secret(5), S));
 	a.last++;
 	cr_assert_not_null(lease_attr_check(&a));
+}
+
+/* UROCED-RELEASE-03 */
+Test(uroced_lease, a_secret_says_which_number_it_was)
+{
+	struct lease_attr a = {1, 61, 24, FIRST, 8, 8, 10 * S};
+	char had[UR_LEASE_SECRET_BYTES];
+
+	lease_table_init(&t, &a);
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(take(0, "", 7, secret((unsigned)i), 0), i);
+	memcpy(had, t.lease[2].secret, sizeof(had));
+	lease_table_init(&t, &a);
+	cr_assert_eq(take(FIRST, had, 7, secret(3), 0), 2);
+	cr_assert_str_eq(t.lease[2].secret, had);
+	had[UR_LEASE_SECRET_CHARS - 1] ^= 1;
+	cr_assert_eq(take(FIRST, had, 7, secret(4), 0), REFUSED(TAKEN), "another's secret");
+	memcpy(had, "3e", 2);
+	cr_assert_eq(take(FIRST, had, 7, secret(4), 0), 0, "62 is not one of this daemon's");
+	cr_assert_neq(memcmp(t.lease[0].secret + 2, had + 2, 20), 0, "a fresh one");
+	memcpy(had, "00", 2);
+	cr_assert_eq(take(FIRST, had, 7, secret(5), 0), 1);
+	memcpy(had, "3d", 2);
+	cr_assert_eq(take(FIRST, had, 7, secret(6), 0), 60);
+	cr_assert_str_eq(t.lease[60].secret, had);
 }
 
 /* UROCED-MSG-01 */
