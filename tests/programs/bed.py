@@ -26,8 +26,8 @@ class Program:
     def __init__(self, arguments, env, setup=None):
         ours, theirs = pty.openpty()
         self.text = ""
-        self.process = subprocess.Popen(arguments, stdin=theirs, stdout=theirs, stderr=theirs, env=env,
-                                        start_new_session=True, preexec_fn=setup)
+        # No session of its own: Linux 6.18 is unfair between sessions (docs/programs.md).
+        self.process = subprocess.Popen(arguments, stdin=theirs, stdout=theirs, stderr=theirs, env=env, process_group=0, preexec_fn=setup)
         os.close(theirs)
         self.reader = threading.Thread(target=self._read, args=(ours,), daemon=True)
         self.reader.start()
