@@ -37,7 +37,8 @@ GAP_US = 3000
 WAKE_BAR = 200  # us; without a wake it would be half of UR_REST_MAX_NS, 500, in the median
 # Of programs that print a mean. On a busy machine both ends begin on one CPU, where a round trip takes a slice of the scheduler's,
 # and are separated after some 100 ms.
-ROUND_TRIPS = 100000
+# For each second of a turn: less than a second of most, so that the shortest turn is not all start.
+ROUND_TRIPS, MESSAGES = 100000, 20000
 MIB = 1 << 20
 UCX_QUIET = {"UCX_NET_DEVICES": "all", "UCX_UD_VERBS_ETH_DGID_CHECK": "n", "UCX_WARN_UNUSED_ENV_VARS": "n"}
 UCX = {"uroce": {**UCX_QUIET, "UCX_TLS": "rc_verbs,ud_verbs,self"}, "tcp": {**UCX_QUIET, "UCX_TLS": "tcp,self"}}
@@ -152,18 +153,18 @@ def ucx(way, over, test, count, size, column, seconds):
 
 
 def ucx_latency(way, over, seconds):
-    return ucx(way, over, "tag_lat", ROUND_TRIPS if seconds > 1 else ROUND_TRIPS // 10, SMALL, 2, seconds)
+    return ucx(way, over, "tag_lat", round(ROUND_TRIPS * seconds), SMALL, 2, seconds)
 
 
 def ucx_bandwidth(way, over, seconds):
     """Gb/s; ucx_perftest prints MiB/s."""
-    return ucx(way, over, "tag_bw", 4000 if seconds > 1 else 400, SIZE, 4, seconds) * MIB * 8e-9
+    return ucx(way, over, "tag_bw", round(MESSAGES * seconds), SIZE, 4, seconds) * MIB * 8e-9
 
 
 def libfabric(way, over, seconds):
     """The mean, of half a round trip: fi_pingpong has no median."""
     provider = "-p tcp" if is_tcp(over) else "-p verbs -d uroce0"
-    command = f"fi_pingpong {provider} -e msg -I {ROUND_TRIPS if seconds > 1 else ROUND_TRIPS // 10} -S 64"
+    command = f"fi_pingpong {provider} -e msg -I {round(ROUND_TRIPS * seconds)} -S 64"
     with way() as bed:
         text = pair(bed, command + " -B {port}", command + " -P {port} {peer}", seconds, bare=is_tcp(over))
     return figure(r"^64 +(?:\S+ +){5}(\S+)", text)
