@@ -3,6 +3,7 @@
 
 #include "modes.h"
 #include "objects.h"
+#include "script.h"
 #include "wire/bytes.h"
 
 /*
@@ -387,7 +388,7 @@ static void run_all(const char *name, enum ur_mode mode, bool pool)
 	}
 	if (sim_replaying())
 		cr_skip_test("another case is replayed");
-	for (uint64_t seed = 0; seed < RUNS; seed++)
+	for (uint64_t seed = 0; seed < RUNS; seed += sim_short_stride())
 		run(name, mode, pool, seed);
 }
 

@@ -28,7 +28,7 @@ static void run_seeds(enum ur_mode mode, const char *test, uint64_t cnt,
 	}
 	if (sim_replaying())
 		cr_skip_test("another case is replayed");
-	for (uint64_t seed = 0; seed < cnt; seed++)
+	for (uint64_t seed = 0; seed < cnt; seed += sim_short_stride())
 		run(mode, seed);
 }
 

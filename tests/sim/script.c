@@ -115,6 +115,11 @@ uint64_t sim_stride(void)
 	return step ? step : 1;
 }
 
+uint64_t sim_short_stride(void)
+{
+	return (sim_stride() / 4) | 1;
+}
+
 void sim_run_numbers(const struct sim_script *script, enum ur_mode mode, const char *test,
 		     uint64_t cnt,
 		     void (*run)(const struct sim_script *script, enum ur_mode mode,
