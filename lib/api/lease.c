@@ -35,7 +35,8 @@ bool ur_lease_regain(struct ur_device *dev, char *err, size_t cap)
 {
 	unsigned ms = 0;
 
-	if (!dev->lease || !dev->eal.queue_cnt || !wait_for(dev, UR_LEASE_LOST, &ms, LOST_WAIT_MS))
+	if (!dev->lease || !dev->eal.queue_cnt || dev->port.open ||
+	    !wait_for(dev, UR_LEASE_LOST, &ms, LOST_WAIT_MS))
 		return false;
 	if (!wait_for(dev, UR_LEASE_BACK, &ms, BACK_WAIT_MS)) {
 		snprintf(err, cap,
