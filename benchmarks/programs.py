@@ -172,6 +172,9 @@ def libfabric(way, over, seconds):
 
 # ---- MPI ----
 
+# Over OpenMPI's own TCP four ranks hang in one of some forty runs: rank 1 waits for messages that rank 0 has sent. That run is begun anew.
+MPI_TCP_TRIES, MPI_WAIT_S = 3, 60
+
 def mpi(way, over, ranks, seconds):
     """{"latency": us, "bandwidth": Gb/s, "allreduce": us}"""
     # As in tests/programs/rows/openmpi.toml, which says why nobody is to yield.
@@ -185,12 +188,16 @@ def mpi(way, over, ranks, seconds):
         else:
             programs = f"-np {ranks} {'' if is_tcp(over) else '{run}'} {{mpi}} speed"
         command = f"{MPIRUN} {MPI['tcp' if is_tcp(over) else 'uroce']} {programs}".format(**bed.words())
-        run = bed.start("a", command, env=env, bare=True)
-        try:
-            if run.wait(seconds * 4 + 120) != 0:
-                raise Failure(f"`{command}` fails: {run.text[:600]}")
-        finally:
-            run.end()
+        for left in reversed(range(MPI_TCP_TRIES if is_tcp(over) else 1)):
+            run = bed.start("a", command, env=env, bare=True)
+            try:
+                status = run.wait(seconds * 4 + MPI_WAIT_S)
+            finally:
+                run.end()
+            if status == 0:
+                break
+            if status is not None or not left:
+                raise Failure(f"`{command}` fails: {run.text[:600] or 'it does not end'}")
     found = re.search(r"^latency_us (\S+) bandwidth_gbps (\S+) allreduce_us (\S+)", run.text, re.M)
     if not found:
         raise Failure(f"mpi prints no result: {run.text[-300:]}")
