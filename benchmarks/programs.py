@@ -37,7 +37,7 @@ GAP_US = 3000
 WAKE_BAR = 200  # us; without a wake it would be half of UR_REST_MAX_NS, 500, in the median
 # Of programs that print a mean. On a busy machine both ends begin on one CPU, where a round trip takes a slice of the scheduler's,
 # and are separated after some 100 ms.
-# For each second of a turn: less than a second of most, so that the shortest turn is not all start.
+# Operations for each second of a turn. Most programs need less than a second for them.
 ROUND_TRIPS, MESSAGES = 100000, 20000
 MIB = 1 << 20
 UCX_QUIET = {"UCX_NET_DEVICES": "all", "UCX_UD_VERBS_ETH_DGID_CHECK": "n", "UCX_WARN_UNUSED_ENV_VARS": "n"}

@@ -183,9 +183,9 @@ static int choose(const struct lease_table *t, const struct ur_lease_request *r,
 }
 
 /*
- * UROCED-RELEASE-03: a client that has a secret for an address that is free had the address before: from a daemon that was killed before it had
- * noted the lease, or so long ago that the address has rested. It keeps the secret, because its port cannot be opened again with another.
- * A client that makes a secret up gets no more than one without.
+ * UROCED-RELEASE-03: a client that names a secret for a free address says that it had the address before: from a daemon that was killed before
+ * it had recorded the lease, or so long ago that the address is out of quarantine. It keeps the secret, because its port cannot be opened
+ * again with another. A client that makes a secret up gets a free address, or the number that it asks for, as it may ask for an address.
  */
 static void give_secret(struct lease_table *t, unsigned i, const struct ur_lease_request *r,
 			const char *fresh)

@@ -10,6 +10,7 @@
 #define LINK_WAIT_MS 2000
 #define LOST_WAIT_MS 100 /* a daemon that ends closes its sockets one after the other */
 #define BACK_WAIT_MS 5000
+#define NS_PER_MS    UINT64_C(1000000)
 #define DOWN_LOOKS   50		/* after which the driver has forgotten the connection */
 #define RESTART_NS   1000000000 /* between attempts to connect */
 #define DRAIN_ROUNDS (UR_DIRECT_SLOTS / UR_BURST)
@@ -19,12 +20,14 @@ struct ur_qpn_prefix ur_lease_prefix_of(const struct ur_device *dev)
 	return dev->lease ? ur_lease_prefix(dev->lease) : (struct ur_qpn_prefix){0};
 }
 
-/* Whether that happens before `*ms` is `until_ms`. Neither the progress thread nor the clock runs yet. */
-static bool wait_for(struct ur_device *dev, enum ur_lease_event event, unsigned *ms,
-		     unsigned until_ms)
+/* Polls until `event`, or until the clock says `until_ms`. There is no progress thread yet. */
+static bool wait_for(struct ur_device *dev, enum ur_lease_event event, const struct ur_clock *clock,
+		     uint64_t until_ms)
 {
-	for (; *ms < until_ms; ++*ms) {
-		if (ur_lease_poll(dev->lease, *ms * UINT64_C(1000000)) == event)
+	uint64_t now_ns = 0;
+
+	for (; now_ns < until_ms * NS_PER_MS; now_ns = ur_clock_ns(clock)) {
+		if (ur_lease_poll(dev->lease, now_ns) == event)
 			return true;
 		rte_delay_us_sleep(1000);
 	}
@@ -33,15 +36,17 @@ static bool wait_for(struct ur_device *dev, enum ur_lease_event event, unsigned 
 
 bool ur_lease_regain(struct ur_device *dev, char *err, size_t cap)
 {
-	unsigned ms = 0;
+	struct ur_clock clock;
 
-	if (!dev->lease || !dev->eal.queue_cnt || dev->port.open ||
-	    !wait_for(dev, UR_LEASE_LOST, &ms, LOST_WAIT_MS))
+	if (!dev->lease || !dev->eal.queue_cnt || dev->port.open)
 		return false;
-	if (!wait_for(dev, UR_LEASE_BACK, &ms, BACK_WAIT_MS)) {
+	ur_clock_start(&clock);
+	if (!wait_for(dev, UR_LEASE_LOST, &clock, LOST_WAIT_MS))
+		return false;
+	if (!wait_for(dev, UR_LEASE_BACK, &clock, BACK_WAIT_MS)) {
 		snprintf(err, cap,
-			 "uroced ended while its port was being opened, and was not there again "
-			 "within %u s; start it with: uroced",
+			 "uroced ended while its port was being opened, and the lease was not back "
+			 "within %u s",
 			 BACK_WAIT_MS / 1000);
 		return false;
 	}

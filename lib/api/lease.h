@@ -16,9 +16,8 @@ struct ur_device;
 struct ur_qpn_prefix ur_lease_prefix_of(const struct ur_device *dev);
 
 /*
- * UROCED-RELEASE-02: when the port could not be opened. Whether that was because uroced was started again meanwhile, and the lease is
- * back now, so that the port can be opened anew. False, and a sentence in `err`: it was not started again for seconds. False, and `err`
- * as it was: the lease was there all the time.
+ * UROCED-RELEASE-02. Call after the port failed to open. True: uroced was started again meanwhile and the lease is back; open the port again.
+ * False: the lease was there all the time, and `err` is as it was, or it has not come back for seconds, and `err` says so.
  */
 bool ur_lease_regain(struct ur_device *dev, char *err, size_t cap);
 

@@ -258,6 +258,7 @@ static int use(const struct ur_lease *l, struct ur_config *cfg, char *err, size_
 	char more[UR_CONFIG_TEXT];
 	bool fits;
 
+	cfg->leased = true;
 	cfg->port.driver = UR_DRIVER_MEMIF;
 	cfg->port.role = UR_MEMIF_ROLE_CLIENT;
 	cfg->port.dev[0] = '\0';
@@ -557,8 +558,7 @@ static enum ur_lease_event take_answer(struct ur_lease *l, const uint8_t *msg, s
 	if (answer == UR_LEASE_REFUSED)
 		forget_direct(l, why);
 	if (answer == UR_LEASE_GRANTED && is_same(&l->grant, &g)) {
-		l->rebind = 0;
-		l->retry_ns = 0;
+		l->rebind = l->bound ? 0 : PORTS;
 		set_interrupt(l, l->grant_fd[INTERRUPT_FD]);
 		return UR_LEASE_BACK;
 	}
@@ -574,7 +574,8 @@ static enum ur_lease_event poll_locked(struct ur_lease *l, uint64_t now_ns)
 	ssize_t len;
 
 	if (l->fd < 0) {
-		if (now_ns < l->retry_ns)
+		/* One that is further away is of a clock before this one. */
+		if (now_ns < l->retry_ns && l->retry_ns - now_ns <= RETRY_NS)
 			return UR_LEASE_SAME;
 		l->retry_ns = now_ns + RETRY_NS;
 		ask(l);

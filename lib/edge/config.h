@@ -175,6 +175,7 @@ struct ur_config {
 	struct {
 		UR_CONFIG_KEYS_FORWARDING(UR_CONFIG_MEMBER)
 	} forwarding; /* of a switch; an endpoint ignores it */
+	bool leased;  /* [port] and [address] are of a grant of uroced */
 	struct {
 		UR_CONFIG_KEYS_CAPTURE(UR_CONFIG_MEMBER)
 	} capture;

@@ -94,9 +94,9 @@ def restarted(d, knows=True):
     server = endpoint("server", "kept", "--once")
     listening("kept")
     wait_for("lease", lambda: server.pid in leased().values())
-    os.unlink(f"{tmp}/stats.json")
     d.kill()
     d.wait()
+    os.unlink(f"{tmp}/stats.json")
     if not knows:
         os.unlink(f"{path}.leases")
     d = daemon("--address", f"{HOST}/24", *OPTIONS)

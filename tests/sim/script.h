@@ -72,7 +72,7 @@ const char *sim_exchange_case(enum ur_mode mode, const char *test, const struct 
 
 /* The distance from one number to the next that is run: UROCE_SIM_STRIDE, or 1. */
 uint64_t sim_stride(void);
-/* About a quarter of it, and odd: for cases that a sanitizer finds more in, and for numbers that also choose among few things. */
+/* About a quarter of it, and odd, so that a number taken modulo a small count still reaches every value. */
 uint64_t sim_short_stride(void);
 
 /*
