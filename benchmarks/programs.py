@@ -35,9 +35,8 @@ MODES = ("tick", "adaptive")
 # Longer than the longest sleep without a packet, UR_REST_MAX_NS (lib/edge/rest.h): both threads sleep when the next request is posted.
 GAP_US = 3000
 WAKE_BAR = 200  # us; without a wake it would be half of UR_REST_MAX_NS, 500, in the median
-# Of programs that print a mean. On a busy machine both ends begin on one CPU, where a round trip takes a slice of the scheduler's,
-# and are separated after some 100 ms.
-# Operations for each second of a turn. Most programs need less than a second for them.
+# Operations for each second of a turn, of programs that print a mean; most need less than a second for them. On a busy machine both ends
+# begin on one CPU, where a round trip takes a slice of the scheduler's, and are separated after some 100 ms.
 ROUND_TRIPS, MESSAGES = 100000, 20000
 MIB = 1 << 20
 UCX_QUIET = {"UCX_NET_DEVICES": "all", "UCX_UD_VERBS_ETH_DGID_CHECK": "n", "UCX_WARN_UNUSED_ENV_VARS": "n"}
@@ -174,6 +173,7 @@ def libfabric(way, over, seconds):
 
 # Over OpenMPI's own TCP four ranks hang in one of some forty runs: rank 1 waits for messages that rank 0 has sent. That run is begun anew.
 MPI_TCP_TRIES, MPI_WAIT_S = 3, 60
+
 
 def mpi(way, over, ranks, seconds):
     """{"latency": us, "bandwidth": Gb/s, "allreduce": us}"""

@@ -162,9 +162,10 @@ static uint32_t wanted(const struct lease_table *t, const struct ur_lease_reques
  * The index of the address to lease, or -1 - refusal. UROCED-QUARANTINE-02: with as many addresses in quarantine as it
  * may have leases, a user gets one of these. Otherwise one that leases and leaves in a loop would take them all.
  */
-static int choose(const struct lease_table *t, const struct ur_lease_request *r, uint32_t uid)
+static int choose(const struct lease_table *t, const struct ur_lease_request *r, uint32_t want,
+		  uint32_t uid)
 {
-	uint32_t want = wanted(t, r), i = want - t->attr.first;
+	uint32_t i = want - t->attr.first;
 	unsigned own;
 	int old = oldest_own(t, uid, &own), any;
 
@@ -187,20 +188,16 @@ static int choose(const struct lease_table *t, const struct ur_lease_request *r,
  * it had recorded the lease, or so long ago that the address is out of quarantine. It keeps the secret, because its port cannot be opened
  * again with another. A client that makes a secret up gets a free address, or the number that it asks for, as it may ask for an address.
  */
-static void give_secret(struct lease_table *t, unsigned i, const struct ur_lease_request *r,
-			const char *fresh)
+static const char *secret_for(const struct ur_lease_request *r, uint32_t want, const char *fresh)
 {
-	struct lease *l = &t->lease[i];
-	bool returns = wanted(t, r) && r->secret[0];
-
-	memcpy(l->secret, returns ? r->secret : fresh, sizeof(l->secret));
-	set_number(t, i);
+	return want && r->secret[0] ? r->secret : fresh;
 }
 
 int lease_take(struct lease_table *t, const struct ur_lease_request *r, uint32_t uid,
 	       const char *fresh, uint64_t now_ns)
 {
 	struct lease *l;
+	uint32_t want;
 	int i;
 
 	release_old(t, now_ns);
@@ -208,12 +205,15 @@ int lease_take(struct lease_table *t, const struct ur_lease_request *r, uint32_t
 		return -1 - UR_LEASE_QUOTA;
 	if (t->held_cnt >= t->attr.clients)
 		return -1 - UR_LEASE_FULL;
-	i = choose(t, r, uid);
+	want = wanted(t, r);
+	i = choose(t, r, want, uid);
 	if (i < 0)
 		return i;
 	l = &t->lease[i];
-	if (l->state == LEASE_FREE || !may_return(l, r, uid))
-		give_secret(t, (unsigned)i, r, fresh);
+	if (l->state == LEASE_FREE || !may_return(l, r, uid)) {
+		memcpy(l->secret, secret_for(r, want, fresh), sizeof(l->secret));
+		set_number(t, (unsigned)i);
+	}
 	l->state = LEASE_HELD;
 	l->uid = uid;
 	t->held_cnt++;

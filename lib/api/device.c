@@ -350,6 +350,12 @@ static void tear_down(struct ur_device *dev)
 	free(dev);
 }
 
+void ur_device_start_clock(struct ur_device *dev)
+{
+	if (!dev->clock.mult)
+		ur_clock_start(&dev->clock);
+}
+
 static int start(struct ur_device *dev, const struct uroce_open_attr *attr, char *err, size_t cap)
 {
 	int rc = ur_assemble_config(&dev->cfg, attr->config, attr->set, &dev->lease, err, cap);
@@ -373,7 +379,7 @@ static int start(struct ur_device *dev, const struct uroce_open_attr *attr, char
 	if (rc)
 		return rc;
 	ur_lease_wait_link(dev);
-	ur_clock_start(&dev->clock);
+	ur_device_start_clock(dev);
 	dev->dedicated = dev->eal.dedicated;
 	mem = aligned_alloc(64, (ur_mem_size(dev->cfg.transport.max_mr) + 63) & ~(size_t)63);
 	dev->mem = mem ? ur_mem_init(mem, dev->cfg.transport.max_mr) : NULL;

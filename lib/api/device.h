@@ -251,6 +251,9 @@ unsigned ur_device_progress(struct ur_device *dev);
 void ur_device_close_bursts(struct ur_device *dev);
 void ur_device_stop_gathering(struct ur_device *dev);
 
+/* Unless it runs: the endpoint's time does not go back. DPDK has been started. Thread class: the thread that opens the device. */
+void ur_device_start_clock(struct ur_device *dev);
+
 /*
  * A step of a loop that waits: runs the workers in inline mode, and sleeps briefly if there has
  * been no work for a while. *idle is a counter that begins with 0. Returns false if a signal

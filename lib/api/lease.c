@@ -8,9 +8,8 @@
 
 #define INTERVAL_NS  2000000
 #define LINK_WAIT_MS 2000
-#define LOST_WAIT_MS 100 /* a daemon that ends closes its sockets one after the other */
-#define BACK_WAIT_MS 5000
-#define NS_PER_MS    UINT64_C(1000000)
+#define LOST_WAIT_NS 100000000 /* a daemon that ends closes its sockets one after the other */
+#define BACK_WAIT_S  5
 #define DOWN_LOOKS   50		/* after which the driver has forgotten the connection */
 #define RESTART_NS   1000000000 /* between attempts to connect */
 #define DRAIN_ROUNDS (UR_DIRECT_SLOTS / UR_BURST)
@@ -20,13 +19,12 @@ struct ur_qpn_prefix ur_lease_prefix_of(const struct ur_device *dev)
 	return dev->lease ? ur_lease_prefix(dev->lease) : (struct ur_qpn_prefix){0};
 }
 
-/* Polls until `event`, or until the clock says `until_ms`. There is no progress thread yet. */
-static bool wait_for(struct ur_device *dev, enum ur_lease_event event, const struct ur_clock *clock,
-		     uint64_t until_ms)
+/* Polls until `event`, or for `timeout_ns`. There is no progress thread yet. */
+static bool wait_for(struct ur_device *dev, enum ur_lease_event event, uint64_t timeout_ns)
 {
-	uint64_t now_ns = 0;
+	uint64_t now_ns = ur_clock_ns(&dev->clock), until_ns = now_ns + timeout_ns;
 
-	for (; now_ns < until_ms * NS_PER_MS; now_ns = ur_clock_ns(clock)) {
+	for (; now_ns < until_ns; now_ns = ur_clock_ns(&dev->clock)) {
 		if (ur_lease_poll(dev->lease, now_ns) == event)
 			return true;
 		rte_delay_us_sleep(1000);
@@ -36,18 +34,16 @@ static bool wait_for(struct ur_device *dev, enum ur_lease_event event, const str
 
 bool ur_lease_regain(struct ur_device *dev, char *err, size_t cap)
 {
-	struct ur_clock clock;
-
 	if (!dev->lease || !dev->eal.queue_cnt || dev->port.open)
 		return false;
-	ur_clock_start(&clock);
-	if (!wait_for(dev, UR_LEASE_LOST, &clock, LOST_WAIT_MS))
+	ur_device_start_clock(dev);
+	if (!wait_for(dev, UR_LEASE_LOST, LOST_WAIT_NS))
 		return false;
-	if (!wait_for(dev, UR_LEASE_BACK, &clock, BACK_WAIT_MS)) {
+	if (!wait_for(dev, UR_LEASE_BACK, (uint64_t)BACK_WAIT_S * NS_PER_S)) {
 		snprintf(err, cap,
 			 "uroced ended while its port was being opened, and the lease was not back "
 			 "within %u s",
-			 BACK_WAIT_MS / 1000);
+			 BACK_WAIT_S);
 		return false;
 	}
 	ur_eal_release(&dev->eal);

@@ -574,8 +574,7 @@ static enum ur_lease_event poll_locked(struct ur_lease *l, uint64_t now_ns)
 	ssize_t len;
 
 	if (l->fd < 0) {
-		/* One that is further away is of a clock before this one. */
-		if (now_ns < l->retry_ns && l->retry_ns - now_ns <= RETRY_NS)
+		if (now_ns < l->retry_ns)
 			return UR_LEASE_SAME;
 		l->retry_ns = now_ns + RETRY_NS;
 		ask(l);

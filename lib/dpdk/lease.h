@@ -62,7 +62,7 @@ void ur_lease_wish(struct ur_lease *l, uint32_t address);
  */
 bool ur_lease_next_direct(struct ur_lease *l, struct ur_lease_direct *d, int *fd);
 
-/* Looks at the connection; never waits. `now_ns` does not go back, unless its clock is started anew. */
+/* Looks at the connection; never waits. `now_ns` does not go back. */
 enum ur_lease_event ur_lease_poll(struct ur_lease *l, uint64_t now_ns);
 
 #endif

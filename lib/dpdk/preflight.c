@@ -442,8 +442,7 @@ static void check_memif(struct flight *f)
 			    "another memif server listens at %s; stop it or choose another "
 			    "[port] device",
 			    path);
-	} else if (state != UR_MEMIF_SOCKET_LIVE &&
-		   !f->cfg->leased) { /* uroced may be back soon: UROCED-RELEASE-02 */
+	} else if (state != UR_MEMIF_SOCKET_LIVE && !f->cfg->leased) {
 		say(f, true, "", "no memif server listens at %s; start the server first", path);
 	}
 }

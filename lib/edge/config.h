@@ -175,7 +175,6 @@ struct ur_config {
 	struct {
 		UR_CONFIG_KEYS_FORWARDING(UR_CONFIG_MEMBER)
 	} forwarding; /* of a switch; an endpoint ignores it */
-	bool leased;  /* [port] and [address] are of a grant of uroced */
 	struct {
 		UR_CONFIG_KEYS_CAPTURE(UR_CONFIG_MEMBER)
 	} capture;
@@ -185,6 +184,7 @@ struct ur_config {
 	} impair;
 
 	bool bare; /* set by a program, not by a key: the port carries frames, and needs no address */
+	bool leased; /* [port] and [address] are of a grant of uroced, which may be away for a while (UROCED-RELEASE-02) */
 
 	/* Where a value came from, for messages: its line, 0 for a default, UINT32_MAX for --set.
 	 */

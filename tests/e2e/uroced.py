@@ -13,7 +13,7 @@ import sys
 import time
 
 from fuse_mute import Mute
-from uroced_bed import conduct, daemon, ended, endpoint, leased, listening, logs, path, perf, program, refused, run, start, stats, text, tmp, total, wait_for
+from uroced_bed import conduct, daemon, ended, endpoint, kill, leased, listening, logs, path, perf, program, refused, run, start, stats, text, tmp, total, wait_for
 from uroced_client import PATIENCE_S, RING, SLOTS, Lease, Memif, Refused, ip
 
 
@@ -329,9 +329,9 @@ def granted(address):
     return True
 
 
-def restarted(first, knows=True):
-    """UROCED-RELEASE-01, UROCED-EVENT-01: traffic goes on when the daemon is there again, with the same addresses. UROCED-RELEASE-03: also if it
-    was killed before it had noted the leases."""
+def restarted(first, noted=True):
+    """UROCED-RELEASE-01, UROCED-EVENT-01: traffic goes on when the daemon is there again, with the same addresses. UROCED-RELEASE-03: also if the
+    first one had not noted the leases."""
     server = endpoint("server", "server2", "--once")
     peer = listening("server2")
     watch = None
@@ -344,13 +344,9 @@ def restarted(first, knows=True):
     if watch:  # it sees the events of a device that it has opened
         wait_for("ibv_asyncwatch", lambda: "async event FD" in text("watch"))
     before = leased()
-    first.kill()
-    first.wait()
-    os.unlink(stats)
-    if not knows:
-        os.unlink(f"{path}.leases")
+    kill(first, noted)
     second = daemon()
-    if knows:
+    if noted:
         refused("taken", peer)
     wait_for("the same leases", lambda: os.path.exists(stats) and leased() == before)
     wait_for("interrupts of the daemon that was started again", lambda: interrupting(second.pid) >= len(before))
@@ -370,9 +366,7 @@ def restarted_while_opening(first):
     """UROCED-RELEASE-02: an endpoint that has a lease, and no port yet, when the daemon is killed."""
     client = endpoint("server", "opening")
     wait_for("its lease", lambda: f"process {client.pid}," in text("uroced"))
-    first.kill()
-    first.wait()
-    os.unlink(stats)
+    kill(first)
     second = daemon()
     listening("opening")
     wait_for("its port", lambda: os.path.exists(stats) and client.pid in leased().values())
@@ -426,7 +420,7 @@ def main():
     print("a client is killed, and others go on")
     d = restarted(d)
     print("the daemon is killed and started again, and its clients go on")
-    d = restarted(d, knows=False)
+    d = restarted(d, noted=False)
     print("they go on if the daemon had not noted their leases")
     d = restarted_while_opening(d)
     print("an endpoint is being opened meanwhile")

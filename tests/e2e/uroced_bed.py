@@ -37,6 +37,15 @@ def daemon(*more, socket=path, ns=None):
     return p
 
 
+def kill(d, noted=True):
+    """Kills a daemon, and removes the page that it has written; unless `noted`, its leases as well, as if it had not come to that."""
+    d.kill()
+    d.wait()
+    os.unlink(stats)
+    if not noted:
+        os.unlink(f"{path}.leases")
+
+
 def answers(p, socket=path):
     if p.poll() is not None:
         sys.exit(f"the daemon ended: {open(f'{tmp}/uroced.log', encoding='utf-8').read()}")

@@ -11,7 +11,7 @@ import struct
 import time
 import urllib.request
 
-from uroced_bed import conduct, daemon, ended, endpoint, leased, listening, path, ports, stats, text, wait_for
+from uroced_bed import conduct, daemon, ended, endpoint, kill, leased, listening, path, ports, stats, text, wait_for
 from uroced_client import PATIENCE_S, Lease, Refused, Ring, ip
 
 MANY = 20000  # frames
@@ -343,10 +343,8 @@ def restarted(first):
     c = client("restart-client", own, peer, "--op", "write", "--size", "4096", "--duration", "1000")
     wait_for("frames by the ring", lambda: own.read("direct_tx") > 100 and len(leased()) == 2)
     before = leased()
-    first.kill()
-    first.wait()
+    kill(first)
     wait_for("the end of the ring", lambda: stands_still(own))
-    os.unlink(stats)
     second = daemon()
     wait_for("the same leases", lambda: os.path.exists(stats) and leased() == before)
     own.grows("frames by a ring of the new daemon", "direct_tx", 1000)

@@ -9,7 +9,7 @@ import struct
 import subprocess
 import sys
 
-from uroced_bed import conduct, daemon, ended, endpoint, leased, listening, path, ports, program, run, start, text, tmp, total, wait_for
+from uroced_bed import conduct, daemon, ended, endpoint, kill, leased, listening, path, ports, program, run, start, text, tmp, total, wait_for
 from uroced_client import Lease, Memif
 
 HOST, PEER = "10.78.0.1", "10.78.0.2"
@@ -88,17 +88,13 @@ def liar():
     wait_for("the end of the leases", lambda: not leased())
 
 
-def restarted(d, knows=True):
-    """UROCED-NUMBER-01, UROCED-RELEASE-03: a listener is there for new clients after its daemon was started again, and if it had not noted
-    the lease."""
+def restarted(d, noted=True):
+    """UROCED-NUMBER-01, UROCED-RELEASE-03: a listener is there for new clients after its daemon was started again, also if the first one
+    had not noted the lease."""
     server = endpoint("server", "kept", "--once")
     listening("kept")
     wait_for("lease", lambda: server.pid in leased().values())
-    d.kill()
-    d.wait()
-    os.unlink(f"{tmp}/stats.json")
-    if not knows:
-        os.unlink(f"{path}.leases")
+    kill(d, noted)
     d = daemon("--address", f"{HOST}/24", *OPTIONS)
     wait_for("the lease again", lambda: os.path.exists(f"{tmp}/stats.json") and server.pid in leased().values())
     ended(endpoint("client", "later", "--peer", HOST, "--iters", "20"), "later")
@@ -164,7 +160,7 @@ def main():
     print("processes with one address connect to each other, and a port has one listener")
     liar()
     print("a liar is stopped")
-    d = restarted(restarted(d), knows=False)
+    d = restarted(restarted(d), noted=False)
     print("the daemon is killed and started again, and a listener has its port")
     if run and shutil.which("rping") and shutil.which("ibv_rc_pingpong"):
         pair("rping", ("rping", "-s", "-a", "0.0.0.0", "-C", "5", "-V"), ("rping", "-c", "-a", "127.0.0.1", "-C", "5", "-V"))
