@@ -71,10 +71,18 @@ bool ur_impair_active(const struct ur_impair_config *cfg)
 	       cfg->ecn || cfg->delay_ns || cfg->jitter_ns || cfg->link_gbps > 0;
 }
 
-/* A Weyl sequence through a bijective mixer (Steele, Lea, Flood: SplitMix). */
+/* A Weyl sequence through a bijective mixer (Steele, Lea, Flood: SplitMix). A number that nobody looks at costs an addition. */
+static void skip_random(uint64_t *state)
+{
+	*state += 0x9e3779b97f4a7c15ull;
+}
+
 static uint64_t next_random(uint64_t *state)
 {
-	uint64_t z = *state += 0x9e3779b97f4a7c15ull;
+	uint64_t z;
+
+	skip_random(state);
+	z = *state;
 
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
@@ -84,8 +92,13 @@ static uint64_t next_random(uint64_t *state)
 /* Draws for every packet, whatever the chance, so that streams stay in step with the packets. */
 static bool happens(struct ur_impair *imp, enum stream s, ur_chance chance)
 {
-	uint32_t draw = (uint32_t)(next_random(&imp->random[s]) >> 32);
+	uint32_t draw;
 
+	if (!chance) {
+		skip_random(&imp->random[s]);
+		return false;
+	}
+	draw = (uint32_t)(next_random(&imp->random[s]) >> 32);
 	return draw < chance || chance == UINT32_MAX;
 }
 
@@ -280,12 +293,13 @@ static void pass(struct ur_impair *imp, struct exit *exit, void *pkt)
 
 static void *corrupt(struct ur_impair *imp, void *pkt)
 {
-	bool chosen = happens(imp, CORRUPT, imp->cfg.corrupt);
-	uint64_t bit = next_random(&imp->random[CORRUPT_BIT]);
-	void *flipped = chosen ? imp->ops->flip(imp->ctx, pkt, bit) : NULL;
+	void *flipped;
 
-	if (!chosen)
+	if (!happens(imp, CORRUPT, imp->cfg.corrupt)) {
+		skip_random(&imp->random[CORRUPT_BIT]);
 		return pkt;
+	}
+	flipped = imp->ops->flip(imp->ctx, pkt, next_random(&imp->random[CORRUPT_BIT]));
 	imp->cnt[flipped ? UR_IMPAIR_CORRUPTED : UR_IMPAIR_NO_MEMORY]++;
 	return flipped ? flipped : pkt;
 }

@@ -477,6 +477,23 @@ static void insert_range(struct ur_ooo *o, struct ur_ooo_range r)
 	set_reach(o, i);
 }
 
+/* The packet continues the range that grew last, and reaches no other that lies behind it. */
+static inline bool grow_recent(struct ur_ooo *o, struct ur_psn psn, uintptr_t lo, uintptr_t hi)
+{
+	struct ur_ooo_range *r;
+
+	if (!o->range_cnt)
+		return false;
+	r = &o->range[o->recent];
+	if (!follows(r, psn, lo) || (o->recent + 1u < o->range_cnt && r[1].lo <= hi))
+		return false;
+	r->hi = hi;
+	r->last = psn;
+	if (r->reach < hi)
+		r->reach = hi;
+	return true;
+}
+
 /* EXT-OOO-RANGE-01. What comes in order behind a gap grows one range without a search. */
 void ur_ooo_written(struct ur_ooo *o, struct ur_psn psn, const uint8_t *dst, uint32_t len)
 {
@@ -484,6 +501,8 @@ void ur_ooo_written(struct ur_ooo *o, struct ur_psn psn, const uint8_t *dst, uin
 	struct ur_ooo_range *before, *after, r = {lo, hi, hi, psn, psn};
 
 	UR_ASSERT(len > 0 && o->range_cnt <= o->range_cap);
+	if (__builtin_expect(grow_recent(o, psn, lo, hi), 1))
+		return;
 	before = o->range_cnt && follows(&o->range[o->recent], psn, lo)
 			 ? &o->range[o->recent]
 			 : find_before(o, psn, lo, range_from(o, lo));

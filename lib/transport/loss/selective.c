@@ -507,6 +507,17 @@ static __attribute__((noinline)) void note_stamps(struct ur_selective *s,
 		s->rtx->stamp[index_of(s->rtx, ur_psn_add(s->max, i))] = stamp;
 }
 
+bool ur_selective_gap_note(struct ur_selective *s, struct ur_stamp stamp)
+{
+	s->flags &= (uint8_t)~ASKING;
+	if (!(s->flags & HELD))
+		return true;
+	if (outstanding(s) >= s->rtx->span)
+		return false;
+	s->rtx->stamp[index_of(s->rtx, s->max)] = stamp;
+	return true;
+}
+
 void ur_selective_on_send(struct ur_selective *s, const struct ur_selective_env *env, uint32_t n,
 			  uint64_t now_ns)
 {
@@ -620,6 +631,8 @@ void ur_selective_unmark_lost(struct ur_selective *s, const struct ur_selective_
 	} else if (is_tracked(s, nr) && bit_of(s->rtx, s->rtx->lost, nr)) {
 		s->rtx->lost[index_of(s->rtx, nr) >> 6] &= ~mask_of(s->rtx, nr);
 		s->lost_cnt--;
+		if (ur_psn_lt(nr, s->rtx->open))
+			s->rtx->open = nr;
 		if (ur_rtx_gap_closed(s))
 			ur_rtx_give_back(s, env->pool);
 	} else {

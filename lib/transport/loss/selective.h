@@ -88,7 +88,9 @@ struct ur_rtx {
 	uint16_t
 		beyond; /* numbers known to have arrived that are not tracked, as of the last news */
 	bool refused;	/* memory for the next tier was refused; counted once */
-	uint8_t losses; /* numbers deemed lost since the context was taken, [0, UR_RTX_LOSSES] */
+	uint8_t losses;	   /* numbers deemed lost since the context was taken, [0, UR_RTX_LOSSES] */
+	struct ur_psn top; /* from here on none is acked */
+	struct ur_psn open; /* each before it is acked, lost or resent */
 	struct ur_rtx_twice twice;
 	/* Clear beyond what is tracked. */
 	uint64_t *acked;  /* arrived */
@@ -284,24 +286,29 @@ static inline uint32_t ur_selective_credit(const struct ur_selective *s)
 void ur_selective_on_send(struct ur_selective *s, const struct ur_selective_env *env, uint32_t n,
 			  uint64_t now_ns);
 
-/* ur_selective_on_send() of one number right after that of another, at the same time, while nothing is lost. */
+/* ur_selective_on_send() of one number right after that of another, at the same time, in order. */
 static inline void ur_selective_join(struct ur_selective *s, struct ur_tx_times *tx_times)
 {
 	s->max = ur_psn_add(s->max, 1);
 	tx_times->sample[tx_times->youngest].nr[s->seq] = (uint16_t)s->max.v;
 }
 
+/* Not in order: notes that number max leaves with `stamp`. False: it takes ur_selective_on_send(). */
+bool ur_selective_gap_note(struct ur_selective *s, struct ur_stamp stamp);
+
 /*
- * ur_selective_on_send() of one number that leaves in the same call as the one before it, while
- * nothing is lost. False: it takes that.
+ * ur_selective_on_send() of one number that leaves in the same call as the one before it. False: it takes that, and nothing
+ * is noted.
  */
 static inline bool ur_selective_on_send_too(struct ur_selective *s, struct ur_tx_times *tx_times,
 					    uint64_t now_ns)
 {
-	unsigned at = tx_times->youngest;
+	struct ur_stamp stamp = ur_stamp(now_ns);
 
-	if (s->flags || ur_psn_eq(s->una, s->max) ||
-	    !ur_stamp_eq(tx_times->sample[at].stamp, ur_stamp(now_ns)))
+	if (ur_psn_eq(s->una, s->max) ||
+	    !ur_stamp_eq(tx_times->sample[tx_times->youngest].stamp, stamp))
+		return false;
+	if (__builtin_expect(s->flags, 0) && !ur_selective_gap_note(s, stamp))
 		return false;
 	ur_selective_join(s, tx_times);
 	return true;

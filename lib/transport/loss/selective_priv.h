@@ -47,6 +47,7 @@ static inline unsigned words_of(const struct ur_rtx *rtx)
 
 /* Consecutive numbers that share a word of the bitmaps. */
 struct run {
+	struct ur_psn first;
 	unsigned word, off, cnt; /* bits [off, off + cnt) of the word */
 	uint64_t mask;
 };
@@ -62,7 +63,7 @@ static inline struct run run_of(const struct ur_rtx *rtx, struct ur_psn nr, uint
 	unsigned idx = index_of(rtx, nr), off = idx & 63;
 	unsigned end = rtx->span < 64 ? rtx->span : 64, len = end - off < cnt ? end - off : cnt;
 
-	return (struct run){idx >> 6, off, len, (~UINT64_C(0) >> (64 - len)) << off};
+	return (struct run){nr, idx >> 6, off, len, (~UINT64_C(0) >> (64 - len)) << off};
 }
 
 static inline uint64_t mask_of(const struct ur_rtx *rtx, struct ur_psn nr)

@@ -110,6 +110,8 @@ static void move(struct ur_selective *s, const struct ur_selective_env *env, str
 	s->rtx = to;
 	to->beyond = 0;
 	to->losses = from->losses;
+	to->top = from->top;
+	to->open = from->open;
 	fill_stamps(s, env->tx_times, end, tracked_end(s));
 	ur_slabs_give(env->pool->slabs, from);
 }
@@ -158,6 +160,7 @@ bool ur_rtx_hold(struct ur_selective *s, const struct ur_selective_env *env)
 	pool->taken_cnt++;
 	pool->held_cnt++;
 	s->rtx = rtx;
+	rtx->top = rtx->open = s->una;
 	fill_stamps(s, env->tx_times, s->una, tracked_end(s));
 	s->again_stamp = s->rack_stamp;
 	if (s->lost_cnt)
@@ -247,9 +250,12 @@ static uint32_t acked_among(const struct ur_selective *s, struct ur_psn at, uint
 	return acked;
 }
 
-static uint32_t acked_before(const struct ur_selective *s, struct ur_psn nr)
+/* How many from nr on, not before una, are. */
+static uint32_t acked_from(const struct ur_selective *s, struct ur_psn nr)
 {
-	return acked_among(s, s->una, (uint32_t)ur_psn_diff(nr, s->una));
+	return ur_psn_lt(nr, s->rtx->top)
+		       ? acked_among(s, nr, (uint32_t)ur_psn_diff(s->rtx->top, nr))
+		       : 0;
 }
 
 /*
@@ -260,12 +266,18 @@ static struct oldest lose_sent_once(struct ur_selective *s, struct ur_rtx_pool *
 				    const struct reo_window *p, struct told told)
 {
 	struct ur_rtx *rtx = s->rtx;
-	struct ur_psn nr = told.from;
-	uint32_t left = told.cnt, later = s->acked_cnt + rtx->beyond - acked_before(s, nr);
-	bool first = ur_psn_eq(nr, s->una);
+	struct ur_psn nr = told.from, end = ur_psn_add(nr, told.cnt);
+	bool first = ur_psn_eq(nr, s->una), from_open;
+	uint32_t later;
 
-	while (left) {
-		struct run run = run_of(rtx, nr, left);
+	if (ur_psn_lt(rtx->open, s->una))
+		rtx->open = s->una;
+	from_open = ur_psn_le(nr, rtx->open);
+	if (from_open)
+		nr = rtx->open;
+	later = acked_from(s, nr) + rtx->beyond;
+	while (ur_psn_lt(nr, end)) {
+		struct run run = run_of(rtx, nr, (uint32_t)ur_psn_diff(end, nr));
 		uint64_t acked = rtx->acked[run.word] & run.mask;
 		uint64_t open = run.mask & ~(acked | rtx->lost[run.word] | rtx->resent[run.word]);
 
@@ -281,7 +293,8 @@ static struct oldest lose_sent_once(struct ur_selective *s, struct ur_rtx_pool *
 		}
 		later -= ur_popcount(acked);
 		nr = ur_psn_add(nr, run.cnt);
-		left -= run.cnt;
+		if (from_open)
+			rtx->open = nr;
 	}
 	return (struct oldest){0};
 }
@@ -377,23 +390,49 @@ static void number_arrived(struct ur_selective *s, const struct ur_selective_env
 	}
 }
 
+/* Sent once, and nothing beyond the first of them is known to have arrived: number_arrived() has nothing to do for any. */
+static bool is_plain(const struct ur_selective *s, const struct arrival *a, const struct run *run,
+		     uint64_t known, uint64_t fresh)
+{
+	uint64_t before = (fresh & -fresh) - 1;
+
+	return !(fresh & (s->rtx->lost[run->word] | s->rtx->resent[run->word])) &&
+	       a->later == ur_popcount(known & before);
+}
+
+/* `fresh`, not empty, of the run are acked now. */
+static void note_top(struct ur_selective *s, const struct run *run, uint64_t fresh)
+{
+	unsigned last = 63 - (unsigned)__builtin_clzll(fresh);
+	struct ur_psn beyond = ur_psn_add(run->first, last - run->off + 1);
+
+	if (ur_psn_lt(s->rtx->top, beyond))
+		s->rtx->top = beyond;
+}
+
 /* The numbers `bits` of the run arrived; runs come in ascending order. */
 static void run_arrived(struct ur_selective *s, const struct ur_selective_env *env,
 			struct arrival *a, const struct run *run, uint64_t bits)
 {
 	uint64_t *acked = &s->rtx->acked[run->word];
 	uint64_t known = *acked & run->mask, fresh = bits & ~known;
+	uint32_t cnt = ur_popcount(fresh);
 
-	for (uint64_t b = fresh; b; b &= b - 1) {
-		uint64_t bit = b & -b;
+	if (!is_plain(s, a, run, known, fresh)) {
+		for (uint64_t b = fresh; b; b &= b - 1) {
+			uint64_t bit = b & -b;
 
-		number_arrived(s, env, a, run->word, bit,
-			       a->later - ur_popcount(known & (bit - 1)));
+			number_arrived(s, env, a, run->word, bit,
+				       a->later - ur_popcount(known & (bit - 1)));
+		}
 	}
 	a->later -= ur_popcount(known);
+	if (!cnt)
+		return;
 	*acked |= fresh;
-	s->acked_cnt += (uint16_t)ur_popcount(fresh);
-	a->new_cnt += ur_popcount(fresh);
+	s->acked_cnt += (uint16_t)cnt;
+	a->new_cnt += cnt;
+	note_top(s, run, fresh);
 }
 
 static void advance_over_acked(struct ur_selective *s)
@@ -420,10 +459,12 @@ static void advance_over_acked(struct ur_selective *s)
 
 void ur_rtx_advance(struct ur_selective *s, const struct ur_selective_env *env)
 {
-	struct ur_psn end = tracked_end(s), una = s->una;
+	struct ur_psn end = tracked_end(s);
 
+	if (!bit_of(s->rtx, s->rtx->acked, s->una))
+		return;
 	advance_over_acked(s);
-	if (__builtin_expect(ur_psn_eq(end, s->max), 1) || ur_psn_eq(una, s->una))
+	if (__builtin_expect(ur_psn_eq(end, s->max), 1))
 		return;
 	s->rtx->beyond = 0;
 	fill_stamps(s, env->tx_times, end, tracked_end(s));
@@ -540,7 +581,7 @@ void ur_rtx_one_arrived(struct ur_selective *s, const struct ur_selective_env *e
 {
 	struct run run = run_of(s->rtx, nr, 1);
 
-	a->later = s->acked_cnt - acked_before(s, nr);
+	a->later = acked_from(s, nr);
 	run_arrived(s, env, a, &run, run.mask);
 }
 
@@ -563,6 +604,10 @@ static void validate_context(const struct ur_selective *s)
 	UR_ASSERT(count_bits(rtx, rtx->lost) == s->lost_cnt);
 	UR_ASSERT(!bit_of(rtx, rtx->acked, s->una));
 	UR_ASSERT(!ur_rtx_gap_closed(s));
+	UR_ASSERT(acked_from(s, s->una) == s->acked_cnt);
+	for (struct ur_psn nr = s->una; ur_psn_lt(nr, rtx->open); nr = ur_psn_add(nr, 1))
+		UR_ASSERT(bit_of(rtx, rtx->acked, nr) || bit_of(rtx, rtx->lost, nr) ||
+			  bit_of(rtx, rtx->resent, nr));
 	for (unsigned w = 0; w < words_of(rtx); w++)
 		UR_ASSERT(!(rtx->acked[w] & rtx->lost[w]));
 	for (uint32_t i = tracked(s); i < rtx->span; i++) {

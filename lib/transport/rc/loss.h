@@ -47,6 +47,7 @@
  *   loss_after_send(qp, now)     any packet was made
  *
  *   loss_is_troubled(qp)         cheap: loss_next_again() may have something
+ *   loss_is_quiet(qp)            it has nothing, and will have nothing after packets of one message each (bursts)
  *   loss_next_again(qp, again)   what is sent before anything new; false: nothing
  *   LOSS_RSP                     type of response numbers: ur_psn where a response has a PSN of its own, ur_rspn
  *   loss_find(qp, psn)           WQE that has this PSN

@@ -250,6 +250,11 @@ static inline bool loss_is_troubled(const struct ur_qp *qp)
 	return __builtin_expect(qp->gbn.rec.repeat, 0);
 }
 
+static inline bool loss_is_quiet(const struct ur_qp *qp)
+{
+	return !loss_is_troubled(qp);
+}
+
 /* una lies in the oldest WQE that takes PSNs. */
 static inline uint32_t loss_find(const struct ur_qp *qp, struct ur_psn psn)
 {

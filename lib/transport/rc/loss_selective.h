@@ -240,13 +240,13 @@ static inline void record_sent(struct ur_qp *qp, struct ur_selective *s, uint32_
 	ur_selective_on_send(s, &env, n, now_ns);
 }
 
-/* `joins`: another one was recorded in this call. */
+/* `joins`: another one was recorded in this call, and nothing has happened since. */
 static inline void record_request(struct ur_qp *qp, bool joins, uint64_t now_ns)
 {
 	struct ur_ext_requester *x = &qp->xreq;
 
 	record_path(qp, x->psn.max, false);
-	if (joins) {
+	if (joins && __builtin_expect(!x->psn.flags, 1)) {
 		ur_selective_join(&x->psn, &x->tx_times);
 		return;
 	}
@@ -424,23 +424,41 @@ static bool next_lost_response(const struct ur_qp *qp, struct ur_rspn *nr)
 	return ur_psn_lt(loss_request_psn(qp, wqe, at), qp->xreq.psn.una);
 }
 
+static inline bool is_twice_due(const struct ur_ext_requester *x)
+{
+	return x->rsp.rtx && x->rsp.rtx->twice.cnt;
+}
+
 static inline bool loss_is_troubled(const struct ur_qp *qp)
 {
 	const struct ur_ext_requester *x = &qp->xreq;
 
-	return __builtin_expect(x->probe | x->psn.flags | x->rsp.flags, 0);
+	if (__builtin_expect(!(x->probe | x->psn.flags | x->rsp.flags), 1))
+		return false;
+	return x->probe || x->psn.lost_cnt || x->rsp.lost_cnt || is_twice_due(x);
+}
+
+/* A gap of responses makes each READ leave twice. */
+static inline bool loss_is_quiet(const struct ur_qp *qp)
+{
+	const struct ur_ext_requester *x = &qp->xreq;
+
+	return !(x->probe | x->rsp.flags) && (!x->psn.flags || !x->psn.lost_cnt);
 }
 
 /* The request that is to leave once more; things may have changed since. */
 static bool next_twice(const struct ur_qp *qp, struct again *again)
 {
 	const struct ur_ext_requester *x = &qp->xreq;
-	const struct ur_rtx_twice *twice = x->rsp.rtx ? &x->rsp.rtx->twice : NULL;
+	const struct ur_rtx_twice *twice;
 	const struct ur_wqe *wqe;
 	struct ur_psn psn;
 	uint32_t at;
 
-	if (!twice || !twice->cnt || qp->req.local_err || !ur_ext_begun(qp) ||
+	if (!is_twice_due(x))
+		return false;
+	twice = &x->rsp.rtx->twice;
+	if (qp->req.local_err || !ur_ext_begun(qp) ||
 	    !ur_psn_in(twice->first, x->rsp.una, x->rsp.max))
 		return false;
 	*again = (struct again){.what = AGAIN_TWICE,

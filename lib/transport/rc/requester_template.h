@@ -515,13 +515,13 @@ static inline const uint8_t *piece_of(const struct ur_qp *qp, const struct ur_wq
 	return ur_mem_check(qp->core->mem, sge->lkey, qp->pd, sge->addr, wqe->length, 0);
 }
 
-/* Nothing is lost, failed, held back or refused, and WQE `cur` has not begun. */
+/* Nothing waits to be sent again, nothing is failed, held back or refused, and WQE `cur` has not begun. */
 static inline bool is_quiet(const struct ur_qp *qp)
 {
 	const struct ur_requester *req = &qp->req;
 
 	return qp->state == IBV_QPS_RTS && !(req->cur_off | req->local_err | qp->admission) &&
-	       !qp->retry.is_waiting && !loss_is_troubled(qp) && !loss_holds(qp) &&
+	       !qp->retry.is_waiting && loss_is_quiet(qp) && !loss_holds(qp) &&
 	       !qp->core->no_prediction;
 }
 
