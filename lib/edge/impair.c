@@ -31,6 +31,7 @@ struct ur_impair {
 	uint64_t random[STREAM_CNT];
 	ur_chance burst_end;  /* chance that a packet is the first after a burst */
 	bool in_burst;	      /* the last packet was in a burst */
+	bool only_loses;      /* no other stage does anything, so none keeps a packet */
 	uint64_t passed;      /* packets that have passed the queue `back` */
 	struct queue back;    /* packets held back, in the order in which they leave */
 	struct queue line;    /* delay line; due times do not decrease */
@@ -65,10 +66,15 @@ ur_chance ur_impair_chance(double probability)
 	return (ur_chance)(probability * 4294967296.0);
 }
 
+static bool does_more(const struct ur_impair_config *cfg)
+{
+	return cfg->duplicate || cfg->reorder || cfg->corrupt || cfg->ecn || cfg->delay_ns ||
+	       cfg->jitter_ns || cfg->link_gbps > 0;
+}
+
 bool ur_impair_active(const struct ur_impair_config *cfg)
 {
-	return cfg->loss || cfg->burst || cfg->duplicate || cfg->reorder || cfg->corrupt ||
-	       cfg->ecn || cfg->delay_ns || cfg->jitter_ns || cfg->link_gbps > 0;
+	return cfg->loss || cfg->burst || does_more(cfg);
 }
 
 /* A Weyl sequence through a bijective mixer (Steele, Lea, Flood: SplitMix). A number that nobody looks at costs an addition. */
@@ -147,6 +153,7 @@ struct ur_impair *ur_impair_new(const struct ur_impair_config *cfg, uint32_t str
 	imp->burst_end = UINT32_MAX;
 	if (cfg->burst_packets > 1)
 		imp->burst_end = ur_impair_chance(1.0 / cfg->burst_packets);
+	imp->only_loses = !does_more(cfg);
 	link_init(imp);
 	for (unsigned i = 0; i < STREAM_CNT; i++)
 		imp->random[i] = next_random(&root);
@@ -318,17 +325,24 @@ static bool lose(struct ur_impair *imp)
 	return happens(imp, LOSS, imp->in_burst ? imp->cfg.burst_loss : imp->cfg.loss);
 }
 
+/* The first stage. False: the packet is lost. */
+static bool survives(struct ur_impair *imp, void *pkt)
+{
+	imp->cnt[UR_IMPAIR_PACKETS]++;
+	if (!lose(imp))
+		return true;
+	imp->cnt[UR_IMPAIR_LOST]++;
+	imp->ops->release(imp->ctx, pkt);
+	return false;
+}
+
 static void one(struct ur_impair *imp, struct exit *exit, void *pkt)
 {
-	bool lost = lose(imp), twice;
 	void *copy = NULL;
+	bool twice;
 
-	imp->cnt[UR_IMPAIR_PACKETS]++;
-	if (lost) {
-		imp->cnt[UR_IMPAIR_LOST]++;
-		imp->ops->release(imp->ctx, pkt);
+	if (!survives(imp, pkt))
 		return;
-	}
 	pkt = corrupt(imp, pkt);
 	if (happens(imp, ECN, imp->cfg.ecn))
 		imp->cnt[imp->ops->mark_ce(imp->ctx, &pkt) ? UR_IMPAIR_MARKED
@@ -348,6 +362,12 @@ uint16_t ur_impair_run(struct ur_impair *imp, void *const *in, uint16_t n, void 
 {
 	struct exit exit = {.out = out, .cap = cap, .now_ns = now_ns};
 
+	if (imp->only_loses && n <= cap && !queued(&imp->line)) {
+		for (uint16_t i = 0; i < n; i++)
+			if (survives(imp, in[i]))
+				out[exit.n++] = in[i];
+		return exit.n;
+	}
 	leave_line(imp, &exit);
 	release_held_back(imp, &exit);
 	for (uint16_t i = 0; i < n; i++)

@@ -9,6 +9,7 @@
 
 #define INDEX(o, psn) ((psn).v & ((o)->span - 1))
 #define LEAST	      4 /* elements of a list at first; it grows to four times as many */
+#define NEAR	      4
 #define HELD_WORDS    (UR_OOO_HELD / 64)
 
 _Static_assert(UR_SACK_BITS == UR_EXT_WINDOW,
@@ -477,20 +478,27 @@ static void insert_range(struct ur_ooo *o, struct ur_ooo_range r)
 	set_reach(o, i);
 }
 
-/* The packet continues the range that grew last, and reaches no other that lies behind it. */
+/*
+ * The packet continues the range that grew last, and no other begins where it ends. Ranges that ePSN has passed may lie there:
+ * a few are stepped over.
+ */
 static inline bool grow_recent(struct ur_ooo *o, struct ur_psn psn, uintptr_t lo, uintptr_t hi)
 {
+	unsigned i = o->recent + 1u, most = i + NEAR;
 	struct ur_ooo_range *r;
 
-	if (!o->range_cnt)
+	if (i > o->range_cnt)
 		return false;
 	r = &o->range[o->recent];
-	if (!follows(r, psn, lo) || (o->recent + 1u < o->range_cnt && r[1].lo <= hi))
+	if (!follows(r, psn, lo))
+		return false;
+	while (i < o->range_cnt && o->range[i].lo < hi && i < most)
+		i++;
+	if (i < o->range_cnt && o->range[i].lo <= hi)
 		return false;
 	r->hi = hi;
 	r->last = psn;
-	if (r->reach < hi)
-		r->reach = hi;
+	set_reach(o, o->recent);
 	return true;
 }
 

@@ -326,23 +326,22 @@ static inline bool is_in_order(const struct ur_selective *s)
 /* All of them; of responses this end knows which have arrived. */
 static struct told all(const struct ur_selective *s)
 {
-	return (struct told){s->una, outstanding(s)};
+	return (struct told){.from = s->una, .cnt = outstanding(s)};
 }
 
 /* An answer without a bitmap adds nothing to what a whole one has said, and nothing is known where the last was a part. */
 static struct told told_by(const struct ur_selective *s, const struct ur_ack_info *ack)
 {
-	struct ur_psn first = ur_psn_add(ack->una, 1 + ack->sack_at);
+	struct ur_psn first = ur_psn_add(ack->una, 1 + ack->sack_at), end;
 
 	if (ack->partial && outstanding(s) > UR_SACK_BITS)
-		return (struct told){s->una, 0};
+		return (struct told){.from = s->una};
 	if (!ack->sack_at)
 		first = s->una;
 	if (!ack->more)
-		return (struct told){first, UR_EXT_WINDOW_MAX};
-	return (struct told){
-		first, (uint32_t)ur_psn_diff(
-			       ur_psn_add(ack->una, 1 + ack->sack_at + ack->sack_bits), first)};
+		return (struct told){.from = first, .cnt = UR_EXT_WINDOW_MAX};
+	end = ur_psn_add(ack->una, 1 + ack->sack_at + ack->sack_bits);
+	return (struct told){.from = first, .cnt = (uint32_t)ur_psn_diff(end, first)};
 }
 
 static __attribute__((noinline)) uint32_t out_of_order(struct ur_selective *s,
@@ -424,11 +423,9 @@ static void rack_response(struct ur_selective *s, const struct ur_tx_times *tx_t
  * number of those beyond a hole has grown, by one. Looked at now and then, and when no more are to
  * come.
  */
-static bool tells_little(const struct ur_selective *s, struct ur_psn nr, struct ur_stamp rack,
-			 struct ur_stamp again)
+static bool is_searched_at(const struct ur_selective *s, struct ur_psn nr)
 {
-	return ur_stamp_eq(s->rack_stamp, rack) && ur_stamp_eq(s->again_stamp, again) &&
-	       nr.v % SEARCH_EVERY != 0 && !ur_psn_eq(ur_psn_add(nr, 1), s->max);
+	return nr.v % SEARCH_EVERY == 0 || ur_psn_eq(ur_psn_add(nr, 1), s->max);
 }
 
 static __attribute__((noinline)) bool arrived_early(struct ur_selective *s,
@@ -439,7 +436,8 @@ static __attribute__((noinline)) bool arrived_early(struct ur_selective *s,
 	struct arrival a = {.now = ur_stamp(now_ns), .newest = s->rack_stamp, .echo = echo};
 	uint32_t ahead = (uint32_t)ur_psn_diff(nr, s->una);
 	struct ur_stamp again = s->again_stamp;
-	bool held = s->rtx;
+	bool no_times = s->rtx;
+	struct told told;
 
 	reset_probes(s, env->pool);
 	rack_response(s, env->tx_times, nr, echo, a.now);
@@ -451,10 +449,14 @@ static __attribute__((noinline)) bool arrived_early(struct ur_selective *s,
 		else if (s->rtx->beyond < s->agreed)
 			s->rtx->beyond++;
 	}
-	if (held && tells_little(s, nr, a.newest, again) && !advance(s, env) && s->acked_cnt)
+	no_times &= ur_stamp_eq(s->rack_stamp, a.newest) && ur_stamp_eq(s->again_stamp, again);
+	if (no_times && !is_searched_at(s, nr) && !advance(s, env) && s->acked_cnt) {
 		expect_answer(s, env->rtt, now_ns);
-	else
-		detect_losses(s, env, all(s), ahead, true, now_ns);
+	} else {
+		told = all(s);
+		told.no_times = no_times;
+		detect_losses(s, env, told, ahead, true, now_ns);
+	}
 	delivered(s, env->rtt, env->tx_times, a.new_cnt, a.now);
 	return a.new_cnt;
 }

@@ -266,16 +266,18 @@ static inline uint32_t ur_selective_in_flight(const struct ur_selective *s)
 	return __builtin_expect(s->flags != 0, 0) ? sent - s->acked_cnt - s->lost_cnt : sent;
 }
 
-/* The same as ur_selective_credit(), not in order. */
-uint32_t ur_selective_gap_credit(const struct ur_selective *s);
-
 /* EXT-SEL-FLIGHT-01. Numbers that may be sent anew now, 0 when the flight or the window is full. */
 static inline uint32_t ur_selective_credit(const struct ur_selective *s)
 {
 	uint32_t sent = (uint32_t)ur_psn_diff(s->max, s->una);
 
-	if (__builtin_expect(s->flags != 0, 0))
-		return ur_selective_gap_credit(s);
+	if (__builtin_expect(s->flags != 0, 0)) {
+		uint32_t flight = sent - s->acked_cnt - s->lost_cnt;
+
+		if (flight >= s->limit || sent >= s->most)
+			return 0;
+		return s->limit - flight < s->most - sent ? s->limit - flight : s->most - sent;
+	}
 	return sent < s->limit ? s->limit - sent : 0;
 }
 

@@ -31,12 +31,3 @@ void ur_selective_narrow(struct ur_selective *s, uint32_t span)
 	s->most = span < s->agreed ? (uint16_t)span : s->agreed;
 	ur_selective_set_limit(s);
 }
-
-uint32_t ur_selective_gap_credit(const struct ur_selective *s)
-{
-	uint32_t sent = outstanding(s), flight = ur_selective_in_flight(s);
-
-	if (flight >= s->limit || sent >= s->most)
-		return 0;
-	return s->limit - flight < s->most - sent ? s->limit - flight : s->most - sent;
-}

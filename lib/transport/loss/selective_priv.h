@@ -194,6 +194,7 @@ struct oldest {
 struct told {
 	struct ur_psn from;
 	uint32_t cnt;
+	bool no_times; /* and no newer stamp: of what was sent again nothing new is known */
 };
 
 /*

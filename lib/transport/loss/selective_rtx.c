@@ -341,7 +341,8 @@ struct oldest ur_rtx_lose(struct ur_selective *s, struct ur_rtx_pool *pool,
 
 	told = clip(s, told);
 	oldest = lose_sent_once(s, pool, p, told);
-	lose_resent(s, pool, p, told);
+	if (!told.no_times)
+		lose_resent(s, pool, p, told);
 	return oldest;
 }
 
@@ -400,12 +401,9 @@ static bool is_plain(const struct ur_selective *s, const struct arrival *a, cons
 	       a->later == ur_popcount(known & before);
 }
 
-/* `fresh`, not empty, of the run are acked now. */
-static void note_top(struct ur_selective *s, const struct run *run, uint64_t fresh)
+/* The number before `beyond` is acked now. */
+static void note_top(struct ur_selective *s, struct ur_psn beyond)
 {
-	unsigned last = 63 - (unsigned)__builtin_clzll(fresh);
-	struct ur_psn beyond = ur_psn_add(run->first, last - run->off + 1);
-
 	if (ur_psn_lt(s->rtx->top, beyond))
 		s->rtx->top = beyond;
 }
@@ -432,7 +430,7 @@ static void run_arrived(struct ur_selective *s, const struct ur_selective_env *e
 	*acked |= fresh;
 	s->acked_cnt += (uint16_t)cnt;
 	a->new_cnt += cnt;
-	note_top(s, run, fresh);
+	note_top(s, ur_psn_add(run->first, 64 - (unsigned)__builtin_clzll(fresh) - run->off));
 }
 
 static void advance_over_acked(struct ur_selective *s)
@@ -580,9 +578,18 @@ void ur_rtx_one_arrived(struct ur_selective *s, const struct ur_selective_env *e
 			struct arrival *a, struct ur_psn nr)
 {
 	struct run run = run_of(s->rtx, nr, 1);
+	struct ur_rtx *rtx = s->rtx;
+	uint32_t later;
 
-	a->later = acked_from(s, nr);
-	run_arrived(s, env, a, &run, run.mask);
+	if (rtx->acked[run.word] & run.mask)
+		return;
+	later = acked_from(s, nr);
+	if (later || (rtx->lost[run.word] | rtx->resent[run.word]) & run.mask)
+		number_arrived(s, env, a, run.word, run.mask, later);
+	rtx->acked[run.word] |= run.mask;
+	s->acked_cnt++;
+	a->new_cnt++;
+	note_top(s, ur_psn_add(nr, 1));
 }
 
 /* ---- for tests ---- */

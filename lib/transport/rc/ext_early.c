@@ -100,20 +100,17 @@ bool ur_ext_early_next(struct ur_qp *qp, struct turn *turn)
 
 	if (!ur_ooo_is_deferred(o, psn))
 		return false;
-	*turn = (struct turn){
-		.placed = n->held == UR_OOO_NOT_HELD,
-		.p = {.op = ur_op_flags(n->opcode),
-		      .bth = {.opcode = n->opcode,
-			      .psn = psn,
-			      .solicited = n->flags & UR_DEFERRED_SOLICITED},
-		      .xth = {.flags = n->flags & (uint8_t)~UR_DEFERRED_SOLICITED,
-			      .ssn = n->ssn,
-			      .offset = n->offset,
-			      .rwqen = n->rwqen},
-		      .imm = n->arg,
-		      .ieth = n->arg,
-		      .payload_len = n->payload_len},
-	};
+	turn->placed = n->held == UR_OOO_NOT_HELD;
+	turn->p.op = ur_op_flags(n->opcode);
+	turn->p.bth = (struct ur_bth){
+		.opcode = n->opcode, .psn = psn, .solicited = n->flags & UR_DEFERRED_SOLICITED};
+	turn->p.xth = (struct ur_xth){.flags = n->flags & (uint8_t)~UR_DEFERRED_SOLICITED,
+				      .ssn = n->ssn,
+				      .offset = n->offset,
+				      .rwqen = n->rwqen};
+	turn->p.imm = turn->p.ieth = n->arg;
+	turn->p.payload_len = n->payload_len;
+	turn->p.payload = NULL;
 	if (turn->placed)
 		return true;
 	/* Rights and region may have gone while it waited: it is checked again. */

@@ -140,7 +140,7 @@ static __attribute__((noinline)) void advance(struct ur_qp *qp, const struct ur_
 					      uint64_t now_ns)
 {
 	struct verdict v = CONTINUE;
-	struct turn turn;
+	struct turn turn = {0};
 
 	while (!v.kind && arrival_next(qp, &turn)) {
 		enum ur_drop drop = UR_DROP_NONE;
