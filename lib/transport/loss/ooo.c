@@ -289,20 +289,17 @@ void ur_ooo_release(struct ur_ooo *o, uint16_t held)
 
 /* ---- memory ---- */
 
-/* The first range that starts at `lo` or later. */
+/* The first range that starts at `lo` or later. Without branches, which nothing could predict. */
 static unsigned range_from(const struct ur_ooo *o, uintptr_t lo)
 {
-	unsigned from = 0, to = o->range_cnt;
+	const struct ur_ooo_range *r = o->range;
+	unsigned cnt = o->range_cnt, half;
 
-	while (from < to) {
-		unsigned mid = (from + to) / 2;
-
-		if (o->range[mid].lo < lo)
-			from = mid + 1;
-		else
-			to = mid;
-	}
-	return from;
+	if (!cnt)
+		return 0;
+	for (; (half = cnt / 2); cnt -= half)
+		r += (r[half - 1].lo < lo) * half;
+	return (unsigned)(r - o->range) + (r->lo < lo);
 }
 
 /* Range i has changed, or another was there: those behind it reach as far as before, or not. */
@@ -451,30 +448,35 @@ static struct ur_ooo_range *find_before(struct ur_ooo *o, struct ur_psn psn, uin
 	return NULL;
 }
 
-/* The range that continues [..., hi) of the packet, or NULL. */
-static struct ur_ooo_range *find_after(struct ur_ooo *o, struct ur_psn psn, uintptr_t hi)
+/* The range that continues [..., hi) of the packet, or NULL; `from`: none before it does. */
+static struct ur_ooo_range *find_after(struct ur_ooo *o, struct ur_psn psn, uintptr_t hi,
+				       unsigned from)
 {
-	for (unsigned i = range_from(o, hi); i < o->range_cnt && o->range[i].lo == hi; i++)
+	unsigned i = from;
+
+	for (; i < o->range_cnt && o->range[i].lo < hi; i++)
+		if (i == from + NEAR)
+			i = range_from(o, hi) - 1;
+	for (; i < o->range_cnt && o->range[i].lo == hi; i++)
 		if (precedes(&o->range[i], psn, hi))
 			return &o->range[i];
 	return NULL;
 }
 
-static unsigned remove_range(struct ur_ooo *o, struct ur_ooo_range *r)
+static void remove_range(struct ur_ooo *o, struct ur_ooo_range *r)
 {
 	unsigned i = (unsigned)(r - o->range);
 
 	memmove(r, r + 1, (--o->range_cnt - i) * sizeof(*r));
-	return i;
+	o->recent -= o->recent > i;
+	set_reach(o, i);
 }
 
-static void insert_range(struct ur_ooo *o, struct ur_ooo_range r)
+static void insert_range(struct ur_ooo *o, struct ur_ooo_range r, unsigned i)
 {
-	unsigned i = range_from(o, r.lo);
-
 	memmove(&o->range[i + 1], &o->range[i], (o->range_cnt++ - i) * sizeof(r));
 	o->range[i] = r;
-	o->recent = (uint16_t)i;
+	o->recent += o->recent >= i && o->range_cnt > 1;
 	set_reach(o, i);
 }
 
@@ -507,28 +509,31 @@ void ur_ooo_written(struct ur_ooo *o, struct ur_psn psn, const uint8_t *dst, uin
 {
 	uintptr_t lo = (uintptr_t)dst, hi = lo + len;
 	struct ur_ooo_range *before, *after, r = {lo, hi, hi, psn, psn};
+	unsigned at;
 
 	UR_ASSERT(len > 0 && o->range_cnt <= o->range_cap);
 	if (__builtin_expect(grow_recent(o, psn, lo, hi), 1))
 		return;
-	before = o->range_cnt && follows(&o->range[o->recent], psn, lo)
-			 ? &o->range[o->recent]
-			 : find_before(o, psn, lo, range_from(o, lo));
-	after = o->range_cnt ? find_after(o, psn, hi) : NULL;
+	at = range_from(o, lo);
+	before = find_before(o, psn, lo, at);
+	after = find_after(o, psn, hi, at);
 	if (after) {
 		r.hi = after->hi;
 		r.last = after->last;
-		set_reach(o, remove_range(o, after));
+		remove_range(o, after);
 	}
 	if (before) {
+		at = (unsigned)(before - o->range);
 		before->hi = r.hi;
 		before->last = r.last;
-		o->recent = (uint16_t)(before - o->range);
-		set_reach(o, o->recent);
+		set_reach(o, at);
 	} else {
 		UR_ASSERT(o->range_cnt < o->range_cap);
-		insert_range(o, r);
+		insert_range(o, r, at);
 	}
+	/* What fills a hole leaves the range alone that grows at the other end. */
+	if (o->recent >= o->range_cnt || !ur_psn_lt(r.last, o->range[o->recent].last))
+		o->recent = (uint16_t)at;
 }
 
 /* ---- receives taken from an SRQ ---- */

@@ -274,7 +274,7 @@ static bool advance(struct ur_selective *s, const struct ur_selective_env *env)
  * arrived.
  */
 static void detect_losses(struct ur_selective *s, const struct ur_selective_env *env,
-			  struct told told, uint32_t later, bool is_heard, uint64_t now_ns)
+			  struct told told, uint32_t later, enum heard heard, uint64_t now_ns)
 {
 	uint64_t lost_cnt = env->pool->lost_cnt;
 	struct oldest oldest = {0};
@@ -286,7 +286,7 @@ static void detect_losses(struct ur_selective *s, const struct ur_selective_env 
 	if (!s->rtx)
 		lose_first(s, env, &p, later);
 	if (s->rtx) {
-		oldest = ur_rtx_lose(s, env->pool, &p, told);
+		oldest = ur_rtx_lose(s, env->pool, &p, told, heard);
 		if (ur_rtx_gap_closed(s))
 			ur_rtx_give_back(s, env->pool);
 	}
@@ -294,7 +294,7 @@ static void detect_losses(struct ur_selective *s, const struct ur_selective_env 
 		env->pool->lost_by = s;
 		ur_probe_train_note_loss(&env->pool->trains, now_ns);
 	}
-	if (!is_heard)
+	if (heard == HEARD_NOTHING)
 		return;
 	expect_answer(s, env->rtt, now_ns);
 	if (oldest.is && !(s->flags & PROBED))
@@ -374,7 +374,8 @@ static __attribute__((noinline)) uint32_t out_of_order(struct ur_selective *s,
 	is_heard = a.new_cnt || !ur_stamp_eq(s->rack_stamp, a.newest);
 	if (is_heard)
 		reset_probes(s, env->pool);
-	detect_losses(s, env, told_by(s, ack), later, is_heard, now_ns);
+	detect_losses(s, env, told_by(s, ack), later, is_heard ? HEARD_TIME : HEARD_NOTHING,
+		      now_ns);
 	delivered(s, env->rtt, env->tx_times, a.new_cnt, a.now);
 	return a.new_cnt;
 }
@@ -436,8 +437,8 @@ static __attribute__((noinline)) bool arrived_early(struct ur_selective *s,
 	struct arrival a = {.now = ur_stamp(now_ns), .newest = s->rack_stamp, .echo = echo};
 	uint32_t ahead = (uint32_t)ur_psn_diff(nr, s->una);
 	struct ur_stamp again = s->again_stamp;
-	bool no_times = s->rtx;
-	struct told told;
+	bool held = s->rtx;
+	enum heard heard;
 
 	reset_probes(s, env->pool);
 	rack_response(s, env->tx_times, nr, echo, a.now);
@@ -449,14 +450,13 @@ static __attribute__((noinline)) bool arrived_early(struct ur_selective *s,
 		else if (s->rtx->beyond < s->agreed)
 			s->rtx->beyond++;
 	}
-	no_times &= ur_stamp_eq(s->rack_stamp, a.newest) && ur_stamp_eq(s->again_stamp, again);
-	if (no_times && !is_searched_at(s, nr) && !advance(s, env) && s->acked_cnt) {
+	heard = held && ur_stamp_eq(s->rack_stamp, a.newest) && ur_stamp_eq(s->again_stamp, again)
+			? HEARD_NUMBER
+			: HEARD_TIME;
+	if (heard == HEARD_NUMBER && !is_searched_at(s, nr) && !advance(s, env) && s->acked_cnt)
 		expect_answer(s, env->rtt, now_ns);
-	} else {
-		told = all(s);
-		told.no_times = no_times;
-		detect_losses(s, env, told, ahead, true, now_ns);
-	}
+	else
+		detect_losses(s, env, all(s), ahead, heard, now_ns);
 	delivered(s, env->rtt, env->tx_times, a.new_cnt, a.now);
 	return a.new_cnt;
 }
@@ -484,7 +484,7 @@ void ur_selective_on_probe_answer(struct ur_selective *s, const struct ur_select
 	/* Whichever sequence asked for the probe: this one was waited for as well. */
 	if (ur_stamp_lt(s->probe_stamp, echo))
 		s->probe_stamp = echo;
-	detect_losses(s, env, all(s), 0, true, now_ns);
+	detect_losses(s, env, all(s), 0, HEARD_TIME, now_ns);
 }
 
 /* ---- what was sent ---- */
@@ -574,24 +574,27 @@ void ur_selective_begin_flights(struct ur_selective *requests, struct ur_selecti
 
 bool ur_selective_next_lost(const struct ur_selective *s, struct ur_psn *nr)
 {
-	struct ur_psn at = s->una;
-	uint32_t left;
+	struct ur_rtx *rtx = s->rtx;
+	struct ur_psn at;
 
 	if (s->lost_cnt == 0)
 		return false;
-	for (left = s->rtx ? tracked(s) : 0; left;) {
-		struct run run = run_of(s->rtx, at, left);
-		uint64_t lost = s->rtx->lost[run.word] & run.mask;
+	*nr = s->una;
+	if (!rtx)
+		return true;
+	at = ur_psn_lt(rtx->first_lost, s->una) ? s->una : rtx->first_lost;
+	for (;;) {
+		struct run run = run_of(rtx, at, 64);
+		uint64_t lost = rtx->lost[run.word] & run.mask;
 
+		UR_ASSERT(ur_psn_lt(at, s->max));
 		if (lost) {
-			at = ur_psn_add(at, (unsigned)__builtin_ctzll(lost) - run.off);
-			break;
+			*nr = rtx->first_lost =
+				ur_psn_add(at, (unsigned)__builtin_ctzll(lost) - run.off);
+			return true;
 		}
 		at = ur_psn_add(at, run.cnt);
-		left -= run.cnt;
 	}
-	*nr = at;
-	return true;
 }
 
 void ur_selective_on_resend(struct ur_selective *s, const struct ur_selective_env *env,

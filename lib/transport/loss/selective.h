@@ -90,7 +90,8 @@ struct ur_rtx {
 	bool refused;	/* memory for the next tier was refused; counted once */
 	uint8_t losses;	   /* numbers deemed lost since the context was taken, [0, UR_RTX_LOSSES] */
 	struct ur_psn top; /* from here on none is acked */
-	struct ur_psn open; /* each before it is acked, lost or resent */
+	struct ur_psn open;	  /* each before it is acked, lost or resent */
+	struct ur_psn first_lost; /* none before it is lost */
 	struct ur_rtx_twice twice;
 	/* Clear beyond what is tracked. */
 	uint64_t *acked;  /* arrived */
@@ -331,7 +332,7 @@ void ur_selective_begin_flights(struct ur_selective *requests, struct ur_selecti
 				uint32_t n, const struct ur_rtt *rtt, struct ur_tx_times *tx_times,
 				uint64_t now_ns);
 
-/* The lowest number deemed lost and not sent again yet; false when there is none. */
+/* The lowest number deemed lost and not sent again yet; false when there is none. The context notes how far it looked. */
 bool ur_selective_next_lost(const struct ur_selective *s, struct ur_psn *nr);
 /* It was sent again, stamped ur_stamp(now_ns); it lies in [una, max). */
 void ur_selective_on_resend(struct ur_selective *s, const struct ur_selective_env *env,

@@ -194,7 +194,13 @@ struct oldest {
 struct told {
 	struct ur_psn from;
 	uint32_t cnt;
-	bool no_times; /* and no newer stamp: of what was sent again nothing new is known */
+};
+
+/* What the peer was heard of last. */
+enum heard {
+	HEARD_NOTHING, /* or nothing new */
+	HEARD_NUMBER,  /* one more has arrived; of what was sent again nothing new is known */
+	HEARD_TIME,    /* and a newer stamp */
 };
 
 /*
@@ -202,7 +208,7 @@ struct told {
  * peer says, not those of which it says nothing.
  */
 struct oldest ur_rtx_lose(struct ur_selective *s, struct ur_rtx_pool *pool,
-			  const struct reo_window *p, struct told told);
+			  const struct reo_window *p, struct told told, enum heard heard);
 /* una is lost, with a context or without. */
 void ur_rtx_lose_una(struct ur_selective *s, struct ur_rtx_pool *pool);
 

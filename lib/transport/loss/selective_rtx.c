@@ -112,6 +112,7 @@ static void move(struct ur_selective *s, const struct ur_selective_env *env, str
 	to->losses = from->losses;
 	to->top = from->top;
 	to->open = from->open;
+	to->first_lost = from->first_lost;
 	fill_stamps(s, env->tx_times, end, tracked_end(s));
 	ur_slabs_give(env->pool->slabs, from);
 }
@@ -160,7 +161,7 @@ bool ur_rtx_hold(struct ur_selective *s, const struct ur_selective_env *env)
 	pool->taken_cnt++;
 	pool->held_cnt++;
 	s->rtx = rtx;
-	rtx->top = rtx->open = s->una;
+	rtx->top = rtx->open = rtx->first_lost = s->una;
 	fill_stamps(s, env->tx_times, s->una, tracked_end(s));
 	s->again_stamp = s->rack_stamp;
 	if (s->lost_cnt)
@@ -216,9 +217,14 @@ struct reo_window ur_rtx_reo_window(const struct ur_selective *s,
 	return p;
 }
 
-static void lose(struct ur_selective *s, struct ur_rtx_pool *pool, unsigned word, uint64_t bit)
+static void lose(struct ur_selective *s, struct ur_rtx_pool *pool, const struct run *run,
+		 uint64_t bit)
 {
-	s->rtx->lost[word] |= bit;
+	struct ur_psn nr = ur_psn_add(run->first, (unsigned)__builtin_ctzll(bit) - run->off);
+
+	s->rtx->lost[run->word] |= bit;
+	if (!s->lost_cnt || ur_psn_lt(nr, s->rtx->first_lost))
+		s->rtx->first_lost = nr;
 	s->rtx->losses += s->rtx->losses < UR_RTX_LOSSES;
 	s->lost_cnt++;
 	pool->lost_cnt++;
@@ -231,7 +237,9 @@ void ur_rtx_lose_una(struct ur_selective *s, struct ur_rtx_pool *pool)
 		s->lost_cnt = 1;
 		s->flags |= UNA_LOST;
 	} else if (!bit_of(s->rtx, s->rtx->lost, s->una)) {
-		lose(s, pool, index_of(s->rtx, s->una) >> 6, mask_of(s->rtx, s->una));
+		struct run run = run_of(s->rtx, s->una, 1);
+
+		lose(s, pool, &run, run.mask);
 	}
 }
 
@@ -289,7 +297,7 @@ static struct oldest lose_sent_once(struct ur_selective *s, struct ur_rtx_pool *
 
 			if (!is_lost(s, p, stamp, beyond, false))
 				return (struct oldest){first, stamp, beyond};
-			lose(s, pool, run.word, bit);
+			lose(s, pool, &run, bit);
 		}
 		later -= ur_popcount(acked);
 		nr = ur_psn_add(nr, run.cnt);
@@ -313,7 +321,7 @@ static void lose_resent(struct ur_selective *s, struct ur_rtx_pool *pool,
 		for (; open; open &= open - 1)
 			if (is_lost(s, p, rtx->stamp[w << 6 | (unsigned)__builtin_ctzll(open)], 0,
 				    true))
-				lose(s, pool, w, open & -open);
+				lose(s, pool, &run, open & -open);
 		told.from = ur_psn_add(told.from, run.cnt);
 		told.cnt -= run.cnt;
 	}
@@ -335,13 +343,13 @@ static struct told clip(const struct ur_selective *s, struct told told)
 }
 
 struct oldest ur_rtx_lose(struct ur_selective *s, struct ur_rtx_pool *pool,
-			  const struct reo_window *p, struct told told)
+			  const struct reo_window *p, struct told told, enum heard heard)
 {
 	struct oldest oldest;
 
 	told = clip(s, told);
 	oldest = lose_sent_once(s, pool, p, told);
-	if (!told.no_times)
+	if (heard != HEARD_NUMBER)
 		lose_resent(s, pool, p, told);
 	return oldest;
 }
@@ -612,6 +620,8 @@ static void validate_context(const struct ur_selective *s)
 	UR_ASSERT(!bit_of(rtx, rtx->acked, s->una));
 	UR_ASSERT(!ur_rtx_gap_closed(s));
 	UR_ASSERT(acked_from(s, s->una) == s->acked_cnt);
+	for (struct ur_psn nr = s->una; ur_psn_lt(nr, tracked_end(s)); nr = ur_psn_add(nr, 1))
+		UR_ASSERT(!bit_of(rtx, rtx->lost, nr) || ur_psn_le(rtx->first_lost, nr));
 	for (struct ur_psn nr = s->una; ur_psn_lt(nr, rtx->open); nr = ur_psn_add(nr, 1))
 		UR_ASSERT(bit_of(rtx, rtx->acked, nr) || bit_of(rtx, rtx->lost, nr) ||
 			  bit_of(rtx, rtx->resent, nr));

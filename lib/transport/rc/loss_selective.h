@@ -339,6 +339,14 @@ static inline void loss_after_send(struct ur_qp *qp, uint64_t now_ns)
 
 /* ---- again ---- */
 
+static inline bool is_from(const struct ur_qp *qp, uint32_t idx, struct ur_psn psn,
+			   struct ur_rspn rsp, bool by_response)
+{
+	const struct ur_wqe *wqe = ur_sq_at(&qp->sq, idx);
+
+	return by_response ? ur_rspn_le(wqe->first_rsp, rsp) : ur_psn_le(wqe->first_psn, psn);
+}
+
 /*
  * The last WQE of those begun whose first PSN (response number) is not after `nr`; the oldest one's is
  * not. Something is begun.
@@ -346,15 +354,19 @@ static inline void loss_after_send(struct ur_qp *qp, uint64_t now_ns)
 static uint32_t search(const struct ur_qp *qp, struct ur_psn psn, struct ur_rspn rsp,
 		       bool by_response)
 {
-	uint32_t lo = qp->req.head, cnt = ur_ext_begun(qp);
+	uint32_t lo = qp->req.head, cnt = ur_ext_begun(qp), step;
 
 	UR_ASSERT(cnt > 0);
+	/* What is lost belongs to one of the oldest: steps that grow, then halves. */
+	for (step = 1; step < cnt && is_from(qp, lo + step, psn, rsp, by_response); step *= 2) {
+		lo += step;
+		cnt -= step;
+	}
+	cnt = step < cnt ? step : cnt;
 	while (cnt > 1) {
 		uint32_t half = cnt / 2;
-		const struct ur_wqe *wqe = ur_sq_at(&qp->sq, lo + half);
 
-		if (by_response ? ur_rspn_le(wqe->first_rsp, rsp)
-				: ur_psn_le(wqe->first_psn, psn)) {
+		if (is_from(qp, lo + half, psn, rsp, by_response)) {
 			lo += half;
 			cnt -= half;
 		} else {
