@@ -232,6 +232,66 @@ Test(ooo, neighbours_in_memory_with_a_gap_between_their_psns_stay_apart)
 	expect_written(8, "xxxx....");
 }
 
+#define PART  256
+#define PARTS 16
+
+/* EXT-OOO-RANGE-03 */
+Test(ooo, messages_that_follow_each_other_to_one_place_leave_one_range)
+{
+	struct ur_ooo *o = context();
+
+	for (uint32_t psn = 1; psn <= 40 * PARTS; psn++)
+		wrote(o, psn + (psn - 1) / PARTS, (psn - 1) % PARTS * PART, PART);
+	ur_ooo_validate(o, ur_psn(0));
+	cr_assert_eq(o->range_cnt, 1);
+	cr_assert(o->range[0].first.v == 40 * PARTS + 39 - PARTS + 1 &&
+		  o->range[0].last.v == 40 * PARTS + 39);
+}
+
+/* EXT-OOO-RANGE-03, EXT-OOO-CLIP-01: packets of messages to two places; what is missing comes late, in any order. */
+Test(ooo, late_packets_spare_what_younger_messages_wrote)
+{
+	static uint32_t owner[sizeof(mem)], late[20 * PARTS];
+
+	srand(2);
+	memset(src, 1, sizeof(src));
+	for (unsigned round = 0; round < 200; round++) {
+		struct ur_ooo *o = context();
+		unsigned cnt = 0;
+
+		memset(owner, 0, sizeof(owner));
+		for (uint32_t i = 0; i < 20 * PARTS; i++) {
+			uint32_t at = (i / PARTS % 3 == 0) * PARTS * PART / 2 + i % PARTS * PART;
+
+			if (rand() % 8 == 0) {
+				late[cnt++] = i;
+				continue;
+			}
+			for (uint32_t b = at; b < at + PART; b++)
+				owner[b] = i + 1;
+			wrote(o, i + 1, at, PART);
+			ur_ooo_validate(o, ur_psn(0));
+		}
+		while (cnt) {
+			unsigned pick = (unsigned)rand() % cnt;
+			uint32_t i = late[pick];
+			uint32_t at = (i / PARTS % 3 == 0) * PARTS * PART / 2 + i % PARTS * PART;
+
+			late[pick] = late[--cnt];
+			memset(mem, 0, sizeof(mem));
+			put(o, i + 1, at, PART);
+			for (uint32_t b = 0; b < sizeof(mem); b++)
+				cr_assert_eq(mem[b], b >= at && b < at + PART && owner[b] < i + 1,
+					     "round %u, PSN %u, byte %u", round, i + 1, b);
+			for (uint32_t b = at; b < at + PART; b++)
+				owner[b] = owner[b] < i + 1 ? i + 1 : owner[b];
+			wrote(o, i + 1, at, PART);
+			ur_ooo_validate(o, ur_psn(0));
+		}
+		ur_ooo_give(&pool, o);
+	}
+}
+
 /* EXT-OOO-RANGE-02 */
 Test(ooo, full_list_has_room_again_once_epsn_has_passed)
 {

@@ -10,6 +10,7 @@
 #define INDEX(o, psn) ((psn).v & ((o)->span - 1))
 #define LEAST	      4 /* elements of a list at first; it grows to four times as many */
 #define NEAR	      4
+#define SWEEP_EVERY   256 /* PSNs */
 #define HELD_WORDS    (UR_OOO_HELD / 64)
 
 _Static_assert(UR_SACK_BITS == UR_EXT_WINDOW,
@@ -385,14 +386,16 @@ bool ur_ooo_write(const struct ur_ooo *o, struct ur_psn psn, uint8_t *dst, const
 /* Forgets the ranges that lie before ePSN. */
 static void sweep(struct ur_ooo *o, struct ur_psn epsn)
 {
+	unsigned n = 0, recent = 0;
 	uintptr_t reach = 0;
-	unsigned n = 0;
 
 	for (unsigned i = 0; i < o->range_cnt; i++) {
 		struct ur_ooo_range r = o->range[i];
 
 		if (ur_psn_lt(r.last, epsn))
 			continue;
+		if (i == o->recent)
+			recent = n;
 		if (ur_psn_lt(r.first, epsn))
 			r.first = epsn;
 		reach = r.hi > reach ? r.hi : reach;
@@ -400,7 +403,7 @@ static void sweep(struct ur_ooo *o, struct ur_psn epsn)
 		o->range[n++] = r;
 	}
 	o->range_cnt = (uint16_t)n;
-	o->recent = 0;
+	o->recent = (uint16_t)recent;
 	o->swept = epsn;
 }
 
@@ -410,10 +413,11 @@ bool ur_ooo_room(struct ur_ooo_pool *p, struct ur_ooo *o, struct ur_psn epsn, un
 	struct ur_ooo_range *list;
 	unsigned cap = o->range_cap;
 
+	/* Ranges that ePSN has passed are in the way of searches, too. */
+	if (__builtin_expect(o->range_cnt + cnt > cap, 0) ||
+	    (uint32_t)ur_psn_diff(epsn, o->swept) >= SWEEP_EVERY)
+		sweep(o, epsn);
 	if (__builtin_expect(o->range_cnt + cnt <= cap, 1))
-		return true;
-	sweep(o, epsn);
-	if (o->range_cnt + cnt <= cap)
 		return true;
 	list = larger_list(p, o->range_cnt + cnt, UR_OOO_RANGES, sizeof(*list), 0, &cap);
 	if (!list)
@@ -481,21 +485,38 @@ static void insert_range(struct ur_ooo *o, struct ur_ooo_range r, unsigned i)
 }
 
 /*
- * The packet continues the range that grew last, and no other begins where it ends. Ranges that ePSN has passed may lie there:
- * a few are stepped over.
+ * EXT-OOO-RANGE-03. Of the ranges that begin in [.., hi) of range `at`, those go that it covers and whose packets are older: it
+ * alone tells what may not be written. So messages that go to the same place, one after the other, leave one range. A few are
+ * looked at; returns the next.
  */
+static inline unsigned drop_covered(struct ur_ooo *o, unsigned at, uintptr_t hi)
+{
+	struct ur_psn first = o->range[at].first;
+	unsigned i = at + 1, most = i + NEAR;
+
+	while (i < o->range_cnt && i < most && o->range[i].lo < hi) {
+		struct ur_ooo_range *r = &o->range[i];
+
+		if (r->hi <= hi && ur_psn_lt(r->last, first))
+			remove_range(o, r);
+		else
+			i++;
+	}
+	return i;
+}
+
+/* The packet continues the range that grew last, and no other begins where it ends. */
 static inline bool grow_recent(struct ur_ooo *o, struct ur_psn psn, uintptr_t lo, uintptr_t hi)
 {
-	unsigned i = o->recent + 1u, most = i + NEAR;
 	struct ur_ooo_range *r;
+	unsigned i;
 
-	if (i > o->range_cnt)
+	if (!o->range_cnt)
 		return false;
 	r = &o->range[o->recent];
 	if (!follows(r, psn, lo))
 		return false;
-	while (i < o->range_cnt && o->range[i].lo < hi && i < most)
-		i++;
+	i = drop_covered(o, o->recent, hi);
 	if (i < o->range_cnt && o->range[i].lo <= hi)
 		return false;
 	r->hi = hi;
@@ -515,7 +536,9 @@ void ur_ooo_written(struct ur_ooo *o, struct ur_psn psn, const uint8_t *dst, uin
 	if (__builtin_expect(grow_recent(o, psn, lo, hi), 1))
 		return;
 	at = range_from(o, lo);
-	before = find_before(o, psn, lo, at);
+	before = o->range_cnt && follows(&o->range[o->recent], psn, lo)
+			 ? &o->range[o->recent]
+			 : find_before(o, psn, lo, at);
 	after = find_after(o, psn, hi, at);
 	if (after) {
 		r.hi = after->hi;
@@ -534,6 +557,7 @@ void ur_ooo_written(struct ur_ooo *o, struct ur_psn psn, const uint8_t *dst, uin
 	/* What fills a hole leaves the range alone that grows at the other end. */
 	if (o->recent >= o->range_cnt || !ur_psn_lt(r.last, o->range[o->recent].last))
 		o->recent = (uint16_t)at;
+	drop_covered(o, at, o->range[at].hi);
 }
 
 /* ---- receives taken from an SRQ ---- */
