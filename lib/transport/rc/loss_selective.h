@@ -357,7 +357,9 @@ static uint32_t search(const struct ur_qp *qp, struct ur_psn psn, struct ur_rspn
 	uint32_t lo = qp->req.head, cnt = ur_ext_begun(qp), step;
 
 	UR_ASSERT(cnt > 0);
-	/* What is lost belongs to one of the oldest: steps that grow, then halves. */
+	/* A READ that leaves twice is the newest. What is lost belongs to one of the oldest: steps that grow, then halves. */
+	if (is_from(qp, lo + cnt - 1, psn, rsp, by_response))
+		return lo + cnt - 1;
 	for (step = 1; step < cnt && is_from(qp, lo + step, psn, rsp, by_response); step *= 2) {
 		lo += step;
 		cnt -= step;
