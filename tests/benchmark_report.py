@@ -26,7 +26,7 @@ import scale  # noqa: E402
 import switch  # noqa: E402
 import tables  # noqa: E402
 import throughput  # noqa: E402
-from lib import cells, fabric_faults, fabric_paper, fabric_plots, fabric_rivals, fabric_size, perf  # noqa: E402
+from lib import cells, fabric_faults, fabric_paper, fabric_plots, fabric_rivals, fabric_size, lossy, perf  # noqa: E402
 from lib.host import Failure  # noqa: E402
 from lib.report import Report  # noqa: E402
 
@@ -161,6 +161,11 @@ class Msgrate(unittest.TestCase):
         self.assertIn("3 runs; in 1 of them", made.notes[0])
         self.assertIn("7 packets sent again, 4 timeouts, 3 probes", made.notes[0])
         self.assertIn("in the others: 2 packets sent again, 1 timeouts, 5 probes", made.notes[0])
+
+    def test_a_pause_explains_as_many_timeouts_as_it_has_milliseconds(self):
+        samples = [{"timeouts": 2, "paused_ms": 4}, {"timeouts": 3, "paused_ms": 1}, {"timeouts": 1, "paused_ms": 0}]
+        self.assertEqual(lossy.timeouts(samples), 6)
+        self.assertEqual(lossy.unexplained_timeouts(samples), 3)
 
     def test_a_moonshot_is_shown_and_not_owed(self):
         made = of_msgrate({"raw": 40, "write 1": 8, "many": 8})
@@ -500,12 +505,12 @@ class Pages(unittest.TestCase):
         def plain(*rows):
             return [{"path": path, "what": what, "unit": "", "median": 1, "min": 1, "max": 1} for path, what in rows]
 
-        def lossy(path, what, loss):
+        def lossy_row(path, what, loss):
             return {"path": path, "what": what, "loss_percent": loss, "bursts": False, "gbps": 1, "relative": 1}
         rows = {
             "throughput": plain(("af_packet", "uroce WRITE"), ("af_packet", "raw testpmd, 4154 B frames")),
             "latency": plain(("af_packet", "uroce WRITE, p50"), ("veth", "TCP (sockperf), p50")),
-            "loss": [lossy(path, f"WRITE 64 KB {mode}", loss)
+            "loss": [lossy_row(path, f"WRITE 64 KB {mode}", loss)
                      for path in ("memif", "sim 4096") for mode in ("extended", "gbn") for loss in (0, 1)],
             "scale": of_scale({}).rows,
             "memory": [{"what": "a queue pair", "conventional": 1, "uroce": 1, "how": ""}],

@@ -19,7 +19,7 @@
 /* A result holds all of these: ends whose lists differ in length are incompatible. */
 enum { PERF_NUMBERS = 0 UROCE_COUNTERS(X) UROCE_OBJECTS(X) };
 #undef X
-#define PERF_PROTO_VERSION (7 * 256 + PERF_NUMBERS % 256)
+#define PERF_PROTO_VERSION (8 * 256 + PERF_NUMBERS % 256)
 #define PERF_MSG_BYTES	   4096 /* the longest message */
 #define PERF_TEXT_BYTES	   256	/* a sentence, with its final zero */
 #define PERF_ENDS_MAX	   128	/* queue pairs in one ENDS message */
@@ -138,7 +138,8 @@ struct perf_end {
 	X(reordered) /* UD: received late or twice */                                              \
 	X(checked)   /* messages whose bytes were compared */                                      \
 	X(duration_ns)                                                                             \
-	X(pause_ns) /* longest time without a poll while measured; not in mode lat */              \
+	X(pause_ns)  /* longest time without a poll while measured; not in mode lat */             \
+	X(paused_ms) /* whole milliseconds of all such times, each counted by itself */            \
 	X(cpu_ns)                                                                                  \
 	X(fetch_adds) /* value of the word that all fetch_adds of the peer went to */
 

@@ -372,6 +372,7 @@ static void add_result(struct perf_result *sum, const struct perf_result *r, boo
 		sum->duration_ns = r->duration_ns;
 	if (sum->pause_ns < r->pause_ns)
 		sum->pause_ns = r->pause_ns;
+	sum->paused_ms += r->paused_ms;
 	if (sum->cpu_ns < r->cpu_ns)
 		sum->cpu_ns = r->cpu_ns;
 	if (sum->text[0] == '\0')

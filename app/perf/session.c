@@ -583,6 +583,7 @@ void perf_session_result(const struct perf_session *s, struct perf_result *r)
 	r->checked = t->checked;
 	r->duration_ns = t->end_ns - t->start_ns;
 	r->pause_ns = t->pause_ns;
+	r->paused_ms = t->paused_ms;
 	r->cpu_ns = t->end_cpu_ns - t->start_cpu_ns;
 	if (s->mem != NULL)
 		r->fetch_adds = *(volatile uint64_t *)s->mem;

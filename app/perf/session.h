@@ -98,6 +98,7 @@ struct perf_stats {
 	uint64_t step_ns; /* time of the last step */
 	uint64_t
 		pause_ns; /* longest time between two steps while measured; inline, the worker stood still */
+	uint64_t paused_ms; /* whole milliseconds of all of them */
 };
 
 struct perf_srq;

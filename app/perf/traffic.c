@@ -464,8 +464,12 @@ static void note_pause(struct perf_session *s)
 	uint64_t ns = s->now_ns - t->step_ns;
 
 	t->step_ns = s->now_ns;
-	if (t->end_ns == 0 && ns > t->pause_ns)
+	if (t->end_ns != 0)
+		return;
+	if (ns > t->pause_ns)
 		t->pause_ns = ns;
+	if (ns >= 1000000)
+		t->paused_ms += ns / 1000000;
 }
 
 unsigned perf_traffic_step(struct perf_session *s)

@@ -53,6 +53,7 @@ def sample(figures):
         "held": into["impaired_packets"] - into["impaired_lost"],
         "timeouts": sum(figures[end]["counters"][name] for end in ("client", "server")
                         for name in ("rto", "local_ack_timeout_err")),
+        "paused_ms": sum(figures[end]["paused_ms"] for end in ("client", "server")),
     }
 
 
@@ -62,7 +63,8 @@ def goodput(host, way, op, size, mode, seconds, sets, qps=1, depth=DEPTH):
         figures = perf.run(host, way, op, size, seconds, sets=sets, warmup=WARMUP_S,
                            more=["--depth", str(depth), "--qps", str(qps)])
     except Failure as failure:
-        return {"gbps": 0.0, "retransmitted": None, "lost": 0, "held": 0, "timeouts": 0, "died": str(failure)}
+        return {"gbps": 0.0, "retransmitted": None, "lost": 0, "held": 0, "timeouts": 0, "paused_ms": 0,
+                "died": str(failure)}
     check_mode(figures, mode)
     return sample(figures)
 
@@ -87,6 +89,12 @@ def series(host, way, op, size, mode, impairments, seconds, turn, qps=1, depth=D
 def timeouts(samples):
     """Of requesters and local ACK timeouts, over all samples."""
     return sum(s["timeouts"] for s in samples)
+
+
+def unexplained_timeouts(samples):
+    """The same without those that an end has caused that stood still. A timeout is a millisecond at least, so an end that stood
+    still for n of them explains n at most."""
+    return sum(max(0, s["timeouts"] - s["paused_ms"]) for s in samples)
 
 
 def pick(samples, **wanted):
