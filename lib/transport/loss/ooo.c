@@ -486,15 +486,15 @@ static void insert_range(struct ur_ooo *o, struct ur_ooo_range r, unsigned i)
 
 /*
  * EXT-OOO-RANGE-03. Of the ranges that begin in [.., hi) of range `at`, those go that it covers and whose packets are older: it
- * alone tells what may not be written. So messages that go to the same place, one after the other, leave one range. A few are
+ * alone tells what may not be written. So messages that go to the same place, one after the other, leave one range. NEAR are
  * looked at; returns the next.
  */
 static inline unsigned drop_covered(struct ur_ooo *o, unsigned at, uintptr_t hi)
 {
 	struct ur_psn first = o->range[at].first;
-	unsigned i = at + 1, most = i + NEAR;
+	unsigned i = at + 1;
 
-	while (i < o->range_cnt && i < most && o->range[i].lo < hi) {
+	for (unsigned n = 0; n < NEAR && i < o->range_cnt && o->range[i].lo < hi; n++) {
 		struct ur_ooo_range *r = &o->range[i];
 
 		if (r->hi <= hi && ur_psn_lt(r->last, first))

@@ -300,8 +300,7 @@ static inline void ur_selective_join(struct ur_selective *s, struct ur_tx_times 
 bool ur_selective_gap_note(struct ur_selective *s, struct ur_stamp stamp);
 
 /*
- * ur_selective_on_send() of one number that leaves in the same call as the one before it. False: it takes that, and nothing
- * is noted.
+ * ur_selective_on_send() of one number that leaves in the same call as the one before it. False: it takes that.
  */
 static inline bool ur_selective_on_send_too(struct ur_selective *s, struct ur_tx_times *tx_times,
 					    uint64_t now_ns)

@@ -199,8 +199,8 @@ struct told {
 /* What the peer was heard of last. */
 enum heard {
 	HEARD_NOTHING, /* or nothing new */
-	HEARD_NUMBER,  /* one more has arrived; of what was sent again nothing new is known */
-	HEARD_TIME,    /* and a newer stamp */
+	HEARD_NUMBER, /* one more has arrived; of what was sent again the next stamp tells, even if a window has become shorter */
+	HEARD_TIME,   /* and a newer stamp */
 };
 
 /*

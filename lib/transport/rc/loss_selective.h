@@ -79,6 +79,13 @@ static inline uint32_t loss_data_credit(const struct ur_qp *qp)
 			       ? SPAN_MAX
 			       : SPAN_MAX - ur_psn_diff(psn->max, oldest_wqe(qp)->first_psn);
 
+	/* LOSS-OWN-02. What takes a larger context goes by itself: where there is none, no more may follow. */
+	if (__builtin_expect(psn->flags, 0) && psn->rtx) {
+		uint32_t sent = (uint32_t)ur_psn_diff(psn->max, psn->una), span = psn->rtx->span;
+		uint32_t room = sent < span ? span - sent : 0;
+
+		credit = credit < room ? credit : room;
+	}
 	return left < (int32_t)credit ? (uint32_t)(left > 0 ? left : 0) : credit;
 }
 
