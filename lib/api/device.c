@@ -369,7 +369,7 @@ static int start(struct ur_device *dev, const struct uroce_open_attr *attr, char
 	ur_wake_note(&before);
 	if (!rc)
 		rc = ur_assemble_port(&dev->cfg, &dev->eal, &dev->port, &dev->mtu_shift, err, cap);
-	while (rc && (ur_share_fall_back(dev, rc, err) || ur_lease_regain(dev, err, cap)))
+	while (rc && (ur_share_fall_back(dev, rc, err) || ur_lease_regain(dev, &rc, err, cap)))
 		rc = ur_assemble_port(&dev->cfg, &dev->eal, &dev->port, &dev->mtu_shift, err, cap);
 	ur_wake_find(&dev->wake, &before, &dev->cfg);
 	if (dev->port.open)

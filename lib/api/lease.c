@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "api/lease.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #include "api/device.h"
@@ -19,12 +20,12 @@ struct ur_qpn_prefix ur_lease_prefix_of(const struct ur_device *dev)
 	return dev->lease ? ur_lease_prefix(dev->lease) : (struct ur_qpn_prefix){0};
 }
 
-/* Polls until `event`, or for `timeout_ns`. There is no progress thread yet. */
-static bool wait_for(struct ur_device *dev, enum ur_lease_event event, uint64_t timeout_ns)
+/* Polls until `event`, or until `until_ns`. There is no progress thread yet. */
+static bool wait_for(struct ur_device *dev, enum ur_lease_event event, uint64_t until_ns)
 {
-	uint64_t now_ns = ur_clock_ns(&dev->clock), until_ns = now_ns + timeout_ns;
+	uint64_t now_ns;
 
-	for (; now_ns < until_ns; now_ns = ur_clock_ns(&dev->clock)) {
+	while ((now_ns = ur_clock_ns(&dev->clock)) < until_ns) {
 		if (ur_lease_poll(dev->lease, now_ns) == event)
 			return true;
 		rte_delay_us_sleep(1000);
@@ -32,18 +33,24 @@ static bool wait_for(struct ur_device *dev, enum ur_lease_event event, uint64_t 
 	return false;
 }
 
-bool ur_lease_regain(struct ur_device *dev, char *err, size_t cap)
+bool ur_lease_regain(struct ur_device *dev, int *rc, char *err, size_t cap)
 {
+	uint64_t now_ns;
+
 	if (!dev->lease || !dev->eal.queue_cnt || dev->port.open)
 		return false;
 	ur_device_start_clock(dev);
-	if (!wait_for(dev, UR_LEASE_LOST, LOST_WAIT_NS))
+	now_ns = ur_clock_ns(&dev->clock);
+	if (!wait_for(dev, UR_LEASE_LOST, now_ns + LOST_WAIT_NS))
 		return false;
-	if (!wait_for(dev, UR_LEASE_BACK, (uint64_t)BACK_WAIT_S * NS_PER_S)) {
+	if (!dev->regain_until_ns)
+		dev->regain_until_ns = now_ns + (uint64_t)BACK_WAIT_S * NS_PER_S;
+	if (!wait_for(dev, UR_LEASE_BACK, dev->regain_until_ns)) {
 		snprintf(err, cap,
-			 "uroced ended while its port was being opened, and the lease was not back "
-			 "within %u s",
+			 "uroced ended while its port was being opened, and was not back for good "
+			 "within %u s: start it again",
 			 BACK_WAIT_S);
+		*rc = -ETIMEDOUT;
 		return false;
 	}
 	ur_eal_release(&dev->eal);

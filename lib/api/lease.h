@@ -17,9 +17,10 @@ struct ur_qpn_prefix ur_lease_prefix_of(const struct ur_device *dev);
 
 /*
  * UROCED-RELEASE-02. Call after the port failed to open. True: uroced was started again meanwhile and the lease is back; open the port again.
- * False: the lease was there all the time, and `err` is as it was, or it has not come back for seconds, and `err` says so.
+ * False: the lease was there all the time, and *rc and `err` are as they were; or it has not come back for seconds, all calls for
+ * an endpoint together: *rc is -ETIMEDOUT, and `err` says so.
  */
-bool ur_lease_regain(struct ur_device *dev, char *err, size_t cap);
+bool ur_lease_regain(struct ur_device *dev, int *rc, char *err, size_t cap);
 
 /* Waits until the port's link is up, but not for long: uroced may be busy. */
 void ur_lease_wait_link(struct ur_device *dev);

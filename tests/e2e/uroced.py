@@ -362,16 +362,41 @@ def restarted(first, noted=True):
     return second
 
 
+def opened_with(grant, name):
+    """An endpoint that a daemon has given this lease, and nothing else: then it was killed."""
+    os.unlink(path)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(path)
+        listener.listen(1)
+        listener.settimeout(PATIENCE_S)
+        client = endpoint("server", name)
+        with listener.accept()[0] as connection:
+            connection.settimeout(PATIENCE_S)
+            connection.recv(200)
+            wake, event = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM), os.eventfd(0)
+            socket.send_fds(connection, [grant], [wake[0].fileno(), event])
+            os.unlink(path)
+    os.close(event)
+    for end in wake:
+        end.close()
+    return client
+
+
 def restarted_while_opening(first):
-    """UROCED-RELEASE-02: an endpoint that has a lease, and no port yet, when the daemon is killed."""
-    client = endpoint("server", "opening")
-    wait_for("its lease", lambda: f"process {client.pid}," in text("uroced"))
+    """UROCED-RELEASE-02: an endpoint that has a lease, and no port yet, when the daemon is killed; for good, and then not."""
+    lease = Lease(path)
     kill(first)
+    client = opened_with(lease.grant, "closing")
+    assert client.wait(PATIENCE_S) not in (0, -signal.SIGKILL), text("closing")
+    assert "was not back for good within 5 s" in text("closing"), text("closing")
+    open(path, "w", encoding="utf-8").close()
+    client = opened_with(lease.grant, "opening")
     second = daemon()
-    listening("opening")
+    assert listening("opening") == lease.address, (text("opening"), lease.address)
     wait_for("its port", lambda: os.path.exists(stats) and client.pid in leased().values())
     client.kill()
     client.wait()
+    lease.close()
     return second
 
 

@@ -40,6 +40,7 @@ class Lease:
         self.wake, self.event = (socket.socket(fileno=fds[0]), fds[1]) if fds else (None, None)
         if not answer.startswith(b"ULG1"):
             raise Refused(REASONS[struct.unpack(">I", answer[4:8])[0]] if answer else "closed")
+        self.grant = answer
         self.ip = answer[4:8]
         self.address = socket.inet_ntoa(self.ip)
         self.mac, self.number = answer[12:18], answer[19]
