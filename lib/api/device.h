@@ -72,7 +72,7 @@ struct ur_device {
 	struct ur_shared *shared; /* [port] dev, or NULL; see share.h */
 	struct ur_ingress_drop
 		drop; /* of the kernel's copies of packets to addresses of the endpoint's own */
-	struct ur_lease *lease; /* of a port of uroced, or NULL; lease.h */
+	struct ur_lease *lease;	  /* of a port of uroced, or NULL; lease.h */
 	uint64_t regain_until_ns; /* while it opens; 0: the lease has not been lost */
 	struct ur_direct
 		direct; /* its rings to other clients of uroced; the progress thread's and the worker's */
