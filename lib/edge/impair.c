@@ -77,7 +77,7 @@ bool ur_impair_active(const struct ur_impair_config *cfg)
 	return cfg->loss || cfg->burst || does_more(cfg);
 }
 
-/* A Weyl sequence through a bijective mixer (Steele, Lea, Flood: SplitMix). A number that nobody looks at costs an addition. */
+/* A Weyl sequence through a bijective mixer (Steele, Lea, Flood: SplitMix). To skip a number takes one addition. */
 static void skip_random(uint64_t *state)
 {
 	*state += 0x9e3779b97f4a7c15ull;

@@ -290,7 +290,7 @@ void ur_ooo_release(struct ur_ooo *o, uint16_t held)
 
 /* ---- memory ---- */
 
-/* The first range that starts at `lo` or later. Without branches, which nothing could predict. */
+/* The first range that starts at `lo` or later. It has no branches, because they could not be predicted. */
 static unsigned range_from(const struct ur_ooo *o, uintptr_t lo)
 {
 	const struct ur_ooo_range *r = o->range;
@@ -485,9 +485,9 @@ static void insert_range(struct ur_ooo *o, struct ur_ooo_range r, unsigned i)
 }
 
 /*
- * EXT-OOO-RANGE-03. Of the ranges that begin in [.., hi) of range `at`, those go that it covers and whose packets are older: it
- * alone tells what may not be written. So messages that go to the same place, one after the other, leave one range. NEAR are
- * looked at; returns the next.
+ * EXT-OOO-RANGE-03. Drops the ranges that begin within range `at`, end before `hi`, which it is about to reach, and have only older
+ * packets: range `at` alone tells what may not be written there. So messages that are written to one place, one after the other,
+ * leave one range. Looks at NEAR ranges; returns the next one.
  */
 static inline unsigned drop_covered(struct ur_ooo *o, unsigned at, uintptr_t hi)
 {
@@ -505,7 +505,7 @@ static inline unsigned drop_covered(struct ur_ooo *o, unsigned at, uintptr_t hi)
 	return i;
 }
 
-/* The packet continues the range that grew last, and no other begins where it ends. */
+/* The packet continues the range with the newest packets, and no other begins where it ends. */
 static inline bool grow_recent(struct ur_ooo *o, struct ur_psn psn, uintptr_t lo, uintptr_t hi)
 {
 	struct ur_ooo_range *r;
@@ -554,7 +554,7 @@ void ur_ooo_written(struct ur_ooo *o, struct ur_psn psn, const uint8_t *dst, uin
 		UR_ASSERT(o->range_cnt < o->range_cap);
 		insert_range(o, r, at);
 	}
-	/* What fills a hole leaves the range alone that grows at the other end. */
+	/* A packet that fills a hole leaves `recent` at the range with the newest packets. */
 	if (o->recent >= o->range_cnt || !ur_psn_lt(r.last, o->range[o->recent].last))
 		o->recent = (uint16_t)at;
 	drop_covered(o, at, o->range[at].hi);

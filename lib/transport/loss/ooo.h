@@ -70,7 +70,7 @@ struct ur_ooo {
 	uint32_t bound_stride;	       /* bytes */
 	uint16_t deferred_cnt;	       /* PSNs that are noted */
 	uint16_t range_cnt, range_cap; /* of `range` */
-	uint16_t recent;	       /* the range that grew last, < range_cnt or 0 */
+	uint16_t recent;	       /* the range with the newest packets, < range_cnt or 0 */
 	uint16_t held_cnt, held_cap;   /* of `held` */
 	uint16_t slot_cnt;	       /* of held_cnt: with a slot */
 	uint8_t bound_head, bound_cnt,

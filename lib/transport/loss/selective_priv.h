@@ -196,11 +196,11 @@ struct told {
 	uint32_t cnt;
 };
 
-/* What the peer was heard of last. */
+/* What the peer has told just now. */
 enum heard {
-	HEARD_NOTHING, /* or nothing new */
-	HEARD_NUMBER, /* one more has arrived; of what was sent again the next stamp tells, even if a window has become shorter */
-	HEARD_TIME,   /* and a newer stamp */
+	HEARD_NOTHING, /* nothing, or nothing new */
+	HEARD_NUMBER, /* one more has arrived, and no stamp is newer: nothing new is known of what was sent again */
+	HEARD_TIME, /* a stamp may be newer */
 };
 
 /*
