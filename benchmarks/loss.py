@@ -283,9 +283,10 @@ def crowd_bars(report, way, samples):
         text = f"{way.name} {crowd_name(qps, depth, mode)} at 1 %"
         report.bar(f"{text} / no loss", lossy.relatives(here), BARS[1] if depth == 1 else SHALLOW_BAR)
         if depth > 1:
+            report.bar(f"{text}, timeouts", lossy.timeouts(here), 0, at_least=False)
             report.bar(f"{text}, timeouts that no pause explains", lossy.unexplained_timeouts(here), 0, at_least=False)
-            report.notes.append(f"{text}: {lossy.timeouts(here)} timeouts; the ends stood still for "
-                                f"{sum(s['paused_ms'] for s in here)} ms, counted in whole milliseconds of each pause")
+            report.notes.append(f"{text}: the ends stood still for {sum(s['paused_ms'] for s in here)} ms, counted in whole "
+                                "milliseconds of each pause")
         again = lossy.resent(here)
         if again is not None:
             report.bar(f"{text}, resent / lost", again, RESENT_BAR, at_least=False)

@@ -92,8 +92,7 @@ def timeouts(samples):
 
 
 def unexplained_timeouts(samples):
-    """The same without those that an end has caused that stood still. A timeout is a millisecond at least, so an end that stood
-    still for n of them explains n at most."""
+    """The same, less those that a pause of an end explains. A timeout takes a millisecond at least, so n ms explain n at most."""
     return sum(max(0, s["timeouts"] - s["paused_ms"]) for s in samples)
 
 

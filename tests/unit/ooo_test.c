@@ -248,6 +248,12 @@ Test(ooo, messages_that_follow_each_other_to_one_place_leave_one_range)
 		  o->range[0].last.v == 40 * PARTS + 39);
 }
 
+/* Where packet i goes: each third message lies half a message further. */
+static uint32_t place_of(uint32_t i)
+{
+	return (i / PARTS % 3 == 0) * PARTS * PART / 2 + i % PARTS * PART;
+}
+
 /* EXT-OOO-RANGE-03, EXT-OOO-CLIP-01: packets of messages to two places; what is missing comes late, in any order. */
 Test(ooo, late_packets_spare_what_younger_messages_wrote)
 {
@@ -261,7 +267,7 @@ Test(ooo, late_packets_spare_what_younger_messages_wrote)
 
 		memset(owner, 0, sizeof(owner));
 		for (uint32_t i = 0; i < 20 * PARTS; i++) {
-			uint32_t at = (i / PARTS % 3 == 0) * PARTS * PART / 2 + i % PARTS * PART;
+			uint32_t at = place_of(i);
 
 			if (rand() % 8 == 0) {
 				late[cnt++] = i;
@@ -274,8 +280,7 @@ Test(ooo, late_packets_spare_what_younger_messages_wrote)
 		}
 		while (cnt) {
 			unsigned pick = (unsigned)rand() % cnt;
-			uint32_t i = late[pick];
-			uint32_t at = (i / PARTS % 3 == 0) * PARTS * PART / 2 + i % PARTS * PART;
+			uint32_t i = late[pick], at = place_of(i);
 
 			late[pick] = late[--cnt];
 			memset(mem, 0, sizeof(mem));

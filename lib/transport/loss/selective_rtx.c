@@ -409,9 +409,16 @@ static bool is_plain(const struct ur_selective *s, const struct arrival *a, cons
 	       a->later == ur_popcount(known & before);
 }
 
-/* The number before `beyond` is acked now. */
-static void note_top(struct ur_selective *s, struct ur_psn beyond)
+/* The `cnt` numbers `fresh` of the run, which were not acked, are now. cnt > 0 */
+static inline void mark_acked(struct ur_selective *s, struct arrival *a, const struct run *run,
+			      uint64_t fresh, uint32_t cnt)
 {
+	unsigned end = 64 - (unsigned)__builtin_clzll(fresh);
+	struct ur_psn beyond = ur_psn_add(run->first, end - run->off);
+
+	s->rtx->acked[run->word] |= fresh;
+	s->acked_cnt += (uint16_t)cnt;
+	a->new_cnt += cnt;
 	if (ur_psn_lt(s->rtx->top, beyond))
 		s->rtx->top = beyond;
 }
@@ -420,8 +427,7 @@ static void note_top(struct ur_selective *s, struct ur_psn beyond)
 static void run_arrived(struct ur_selective *s, const struct ur_selective_env *env,
 			struct arrival *a, const struct run *run, uint64_t bits)
 {
-	uint64_t *acked = &s->rtx->acked[run->word];
-	uint64_t known = *acked & run->mask, fresh = bits & ~known;
+	uint64_t known = s->rtx->acked[run->word] & run->mask, fresh = bits & ~known;
 	uint32_t cnt = ur_popcount(fresh);
 
 	if (!is_plain(s, a, run, known, fresh)) {
@@ -433,12 +439,8 @@ static void run_arrived(struct ur_selective *s, const struct ur_selective_env *e
 		}
 	}
 	a->later -= ur_popcount(known);
-	if (!cnt)
-		return;
-	*acked |= fresh;
-	s->acked_cnt += (uint16_t)cnt;
-	a->new_cnt += cnt;
-	note_top(s, ur_psn_add(run->first, 64 - (unsigned)__builtin_clzll(fresh) - run->off));
+	if (cnt)
+		mark_acked(s, a, run, fresh, cnt);
 }
 
 static void advance_over_acked(struct ur_selective *s)
@@ -594,10 +596,7 @@ void ur_rtx_one_arrived(struct ur_selective *s, const struct ur_selective_env *e
 	later = acked_from(s, nr);
 	if (later || (rtx->lost[run.word] | rtx->resent[run.word]) & run.mask)
 		number_arrived(s, env, a, run.word, run.mask, later);
-	rtx->acked[run.word] |= run.mask;
-	s->acked_cnt++;
-	a->new_cnt++;
-	note_top(s, ur_psn_add(nr, 1));
+	mark_acked(s, a, &run, run.mask, 1);
 }
 
 /* ---- for tests ---- */
