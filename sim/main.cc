@@ -193,6 +193,7 @@ sim::HostAttr Run::host_attr()
 	a.pacing = &pacing_;
 	a.max_mr = 1;
 	a.ackreq_every = o_.ackreq_every;
+	a.repath = o_.repath;
 	a.window = o_.window;
 	a.turn_delay_ns = o_.turn_ns;
 	a.backlog_ns = 0;

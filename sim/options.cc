@@ -80,6 +80,9 @@ void parse(Options *o, int argc, char **argv)
 	cmd.AddValue("downEvery", "and again so often, ns; 0: once", o->down_every_ns);
 	cmd.AddValue("reroute", "until routing knows it, ns; 0: never", o->reroute_ns);
 	cmd.AddValue("paths", "UDP source ports that a queue pair sprays over", o->paths);
+	cmd.AddValue("repath",
+		     "a timeout changes the UDP source port of a queue pair that does not spray",
+		     o->repath);
 	cmd.AddValue("flit", "bytes sent in a nanosecond, in whole flits; 0: use rate",
 		     o->flit_bytes);
 	cmd.AddValue("rate", "of links without flits, bit/s", o->bits_per_s);

@@ -36,7 +36,7 @@ static void take_mad(struct self *s, const struct ur_packet *p, uint64_t now_ns)
 		.dst = p->ip.src,
 		.tos = p->ip.tos & 0xfc,
 		.ttl = 64,
-		.sport = ur_path_sport(0, ur_qpn(UR_GSI_QPN), p->deth.sqpn),
+		.sport = ur_path_back_sport(p->sport),
 	};
 
 	memcpy(back.smac, p->dmac, 6);

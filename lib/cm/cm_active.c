@@ -87,13 +87,13 @@ static enum ur_drop rep_again(struct ur_cm *cm, const struct cm_rx *rx, struct c
 	switch (id->state) {
 	case UR_CM_ST_REP_RCVD:
 		if (id->has_last)
-			cm_tx_last(cm, id);
+			cm_tx_again(cm, id);
 		else
 			cm_tx_mra(cm, id, CM_MRA_AUTO);
 		return cm_duplicate(cm);
 	case UR_CM_ST_ESTABLISHED: /* the RTU */
 	case UR_CM_ST_LINGER:	   /* the REJ */
-		cm_tx_last(cm, id);
+		cm_tx_again(cm, id);
 		return cm_duplicate(cm);
 	case UR_CM_ST_TIMEWAIT:
 		cm_tx_rej(cm, rx, UR_CM_ABOUT_REP, cm_comm_id(cm, id), rep->local_comm_id,

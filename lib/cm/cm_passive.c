@@ -30,11 +30,11 @@ static enum ur_drop req_again(struct ur_cm *cm, const struct cm_rx *rx, struct c
 		}
 		/* fall through */
 	case UR_CM_ST_REP_SENT:
-		cm_tx_last(cm, id);
+		cm_tx_again(cm, id);
 		break;
 	case UR_CM_ST_LINGER:
 		if (id->has_last)
-			cm_tx_last(cm, id);
+			cm_tx_again(cm, id);
 		break;
 	default: /* the peer has our REP already */
 		break;

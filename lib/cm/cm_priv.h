@@ -194,6 +194,8 @@ bool cm_private_fits(const struct ur_offer *offer, uint8_t n, size_t size);
 
 /* Sends id->last once. */
 void cm_tx_last(struct ur_cm *cm, struct cm_id *id);
+/* Sends it once more, another way: it, or the answer to it, may have been lost on a dead link. */
+void cm_tx_again(struct ur_cm *cm, struct cm_id *id);
 /* Sends id->last now and repeats it until it is answered or no retries are left. */
 void cm_tx_repeat(struct ur_cm *cm, struct cm_id *id, uint64_t now);
 void cm_tx_to(struct ur_cm *cm, const struct ur_path *path, struct ur_qpn dqpn,

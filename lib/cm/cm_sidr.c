@@ -56,7 +56,7 @@ static enum ur_drop refuse(struct ur_cm *cm, const struct cm_rx *rx,
 static enum ur_drop sidr_again(struct ur_cm *cm, struct cm_id *id)
 {
 	if (id->state == UR_CM_ST_LINGER && id->has_last)
-		cm_tx_last(cm, id);
+		cm_tx_again(cm, id);
 	return cm_duplicate(cm);
 }
 

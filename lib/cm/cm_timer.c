@@ -133,7 +133,7 @@ static void expire_one(struct ur_cm *cm, struct cm_id *id, uint64_t now)
 		}
 		id->retries--;
 		cm->counters.retries++;
-		cm_tx_last(cm, id);
+		cm_tx_again(cm, id);
 		cm_timer_set(cm, id, now + cm_repeat_ns(id));
 		break;
 	}

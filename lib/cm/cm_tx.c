@@ -74,6 +74,13 @@ void cm_tx_last(struct ur_cm *cm, struct cm_id *id)
 	cm_tx_to(cm, &id->path, id->cm_qpn, id->last);
 }
 
+/* REPATH-CM-01 */
+void cm_tx_again(struct ur_cm *cm, struct cm_id *id)
+{
+	ur_path_set_sport(&id->path, ur_path_next_sport(ur_path_own_sport(&id->path)));
+	cm_tx_last(cm, id);
+}
+
 void cm_tx_repeat(struct ur_cm *cm, struct cm_id *id, uint64_t now)
 {
 	id->has_last = true;

@@ -216,6 +216,9 @@
 	  "extended mode: number of UDP source ports over which a QP spreads its "                 \
 	  "packets, to use all paths of a network with ECMP; a path that loses or "                \
 	  "delays more packets is used less")                                                      \
+	K(transport, repath, "repath", BOOL, 0, 0, "yes",                                          \
+	  "yes: a timeout changes the UDP source port of a reliable QP that does not spray, to "   \
+	  "leave a path with a dead link where ECMP hashes ports. no: a QP keeps its port")        \
 	K(transport, window, "window", U32, 1, 16384, "512",                                       \
 	  "packets that a QP may have unacknowledged. extended mode: four times as many, 2048 at " \
 	  "least, may follow a gap, of which both ends keep track; both ends have to set it")      \

@@ -101,6 +101,7 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	e->core.sink = sink_of(&attr->sink);
 	e->core.worker = l->worker;
 	e->core.no_prediction = attr->no_prediction;
+	e->core.keeps_ports = attr->keeps_ports;
 	ur_wheel_init(&e->core.wheel, now_ns);
 	ur_sched_init(&e->core.settle);
 	ur_sched_init(&e->core.acks);
@@ -202,7 +203,7 @@ static enum ur_drop mad_input(struct ur_engine *e, const struct ur_packet *p, ui
 		return UR_DROP_MAD;
 	memcpy(back.smac, p->dmac, 6);
 	memcpy(back.dmac, p->smac, 6);
-	back.sport = ur_path_sport(0, ur_qpn(GSI_QPN), p->deth.sqpn);
+	back.sport = ur_path_back_sport(p->sport);
 	for_cm = !e->mgmt || (gsi && p->payload[1] == UR_MAD_CLASS_CM);
 	if (!for_cm) {
 		back.tos = UR_MAD_TOS;

@@ -55,7 +55,8 @@ struct ur_core {
 	struct ur_lane_counters lane[UR_VL_CNT];
 	struct ur_sink sink;
 	uint16_t worker;
-	bool no_prediction; /* the engine's */
+	bool no_prediction; /* the engine's, */
+	bool keeps_ports;   /* and this */
 };
 
 /* Where to build a completion: in its CQ, or in `other`. Then ur_core_complete_placed(). */

@@ -67,7 +67,7 @@ void ur_path_pool_replace(struct ur_path_pool *p, const struct ur_path **mine,
 	struct ur_shared_path *s;
 
 	UR_ASSERT(wanted.len >= UR_PATH_MIN_BYTES);
-	ur_store16(wanted.hdr + wanted.len - UR_UDP_BYTES, 0);
+	ur_path_set_sport(&wanted, 0);
 	ur_path_pool_give(p, mine);
 	bucket = bucket_of(p, &wanted);
 	LIST_FOREACH(s, bucket, link)

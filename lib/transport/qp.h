@@ -127,7 +127,9 @@ struct ur_responder {
 	/* READ and atomic requests remembered, a ring of res_cnt; the newest is at res_next - 1. */
 	uint8_t res_cnt, res_next;
 	uint8_t q_head, q_cnt; /* standard headers */
+	uint8_t again_at;      /* low bits of ePSN when `again` came, and 1; 0: nothing has */
 	uint16_t ans_cap;      /* mode extended */
+	uint32_t again;	       /* RC: what the peer has repeated, see repath.h */
 	struct ur_rd_res *res;
 	struct ur_rwqe *wqe;	 /* the receive bound to the message, in the RQ or in srq_wqe */
 	struct ur_rwqe *srq_wqe; /* SRQ: where the taken element is kept */

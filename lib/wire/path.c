@@ -94,6 +94,12 @@ void ur_path_set_tos(struct ur_path *path, uint8_t tos, uint16_t vlan_tci)
 	}
 }
 
+void ur_path_set_sport(struct ur_path *path, uint16_t sport)
+{
+	UR_ASSERT(path->len >= UR_PATH_MIN_BYTES);
+	ur_store16(path->hdr + path->len - UR_UDP_BYTES, sport);
+}
+
 /* WIRE-UDP-02 */
 uint16_t ur_path_sport(uint32_t flow_label, struct ur_qpn lqpn, struct ur_qpn rqpn)
 {

@@ -94,6 +94,31 @@ static inline uint16_t ur_spray_port(uint16_t base, uint8_t path)
 }
 
 /*
+ * The port after `sport`, [0xc000, 0xffff], for when its path seems dead. All 16384 take turns; the lowest k bits have all their
+ * values within 2^k steps (a full period needs a factor of 4n + 1 and an odd increment), and high bits change as well. REPATH-PORT-01
+ */
+static inline uint16_t ur_path_next_sport(uint16_t sport)
+{
+	return (uint16_t)(0xc000 | ((sport * 5197u + 3571u) & 0x3fff));
+}
+
+/*
+ * Of the answer to a MAD that came from the port `theirs`: what is asked once more, another way, is answered another way. High
+ * bits join the low ones, because among the ports of one way the low ones may all be the same. REPATH-CM-02
+ */
+static inline uint16_t ur_path_back_sport(uint16_t theirs)
+{
+	return (uint16_t)(0xc000 | (theirs ^ theirs >> 5));
+}
+
+static inline uint16_t ur_path_own_sport(const struct ur_path *path)
+{
+	return ur_load16(path->hdr + path->len - UR_UDP_BYTES);
+}
+
+void ur_path_set_sport(struct ur_path *path, uint16_t sport);
+
+/*
  * Writes the headers of a packet with `udp_payload` bytes of UDP payload (BTH to ICRC, inclusive)
  * to `buf`, which has room for path->len bytes. Returns path->len.
  */

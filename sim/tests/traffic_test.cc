@@ -342,6 +342,7 @@ Test(run, spraying_completes_what_a_dead_link_holds_up)
 		c.queue_bytes = 1 << 22;
 		c.run_ns = 40000000; /* arrivals in 50 us of that; timeouts double from 1 ms */
 		c.paths = paths;
+		c.repath = false;
 		c.fault.links = 1;
 		c.fault.at_ns = 10000;
 		Outcome o = run(sim::make_fat_tree(4, 2, sim::UpPort::ECMP, 1).get(), "storage", c);
@@ -353,6 +354,31 @@ Test(run, spraying_completes_what_a_dead_link_holds_up)
 	}
 	cr_assert(unfinished[0] && !unfinished[1], "%" PRIu64 " %" PRIu64, unfinished[0],
 		  unfinished[1]);
+}
+
+/* REPATH-REQ-01, REPATH-RSP-01. The same link, one port at a time, in each mode: a timeout changes it. */
+Test(run, another_port_completes_what_a_dead_link_holds_up)
+{
+	for (enum ur_mode mode : {UR_MODE_GBN, UR_MODE_REORDER, UR_MODE_EXTENDED})
+		for (bool repath : {false, true}) {
+			Case c;
+
+			c.lossless = false;
+			c.queue_bytes = 1 << 22;
+			c.run_ns =
+				400000000; /* before any round trip is measured a timeout is 67 ms */
+			c.mode = mode;
+			c.repath = repath;
+			c.fault.links = 1;
+			c.fault.at_ns = 10000;
+			Outcome o = run(sim::make_fat_tree(4, 2, sim::UpPort::ECMP, 1).get(),
+					"storage", c);
+
+			cr_assert(o.lost && !o.errors && o.completed > 100, "%" PRIu64,
+				  o.completed);
+			cr_assert_eq(!o.unfinished, repath, "mode %d: %" PRIu64, mode,
+				     o.unfinished);
+		}
 }
 
 /* Rerouting never leads into a dead link: nothing is lost once it is known, until the link is up and dies again. */

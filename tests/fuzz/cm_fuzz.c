@@ -58,7 +58,8 @@ static struct ur_gid some_gid(struct fuzz *f)
 
 static void connect_some(struct fuzz *f)
 {
-	struct ur_cm_connect_attr attr = {.dgid = some_gid(f),
+	struct ur_cm_connect_attr attr = {.path = {.len = UR_PATH_MIN_BYTES},
+					  .dgid = some_gid(f),
 					  .service_id = u8(f) % 4,
 					  .qpn = {u8(f)},
 					  .pmtu = u8(f) % 7,
@@ -76,7 +77,8 @@ static void connect_some(struct fuzz *f)
 
 static void sidr_some(struct fuzz *f)
 {
-	struct ur_cm_sidr_attr attr = {.dgid = some_gid(f),
+	struct ur_cm_sidr_attr attr = {.path = {.len = UR_PATH_MIN_BYTES},
+				       .dgid = some_gid(f),
 				       .service_id = u8(f) % 4,
 				       .resp_timeout = u8(f) & 31,
 				       .max_cm_retries = u8(f) & 15};
@@ -146,7 +148,8 @@ static void fetch(struct fuzz *f)
 
 static void input(struct fuzz *f, const uint8_t mad[UR_MAD_BYTES])
 {
-	struct ur_cm_src src = {.sgid = some_gid(f), .sqpn = {1}};
+	struct ur_cm_src src = {
+		.sgid = some_gid(f), .sqpn = {1}, .path = {.len = UR_PATH_MIN_BYTES}};
 
 	ur_cm_input(f->cm, mad, &src, f->now);
 }

@@ -29,7 +29,8 @@ static enum ur_drop forge(struct pair *p, unsigned attr, uint32_t from, uint32_t
 
 static void ask_sidr(struct pair *p)
 {
-	struct ur_cm_sidr_attr attr = {.dgid = p->s[B].gid,
+	struct ur_cm_sidr_attr attr = {.path = pair_path(PAIR_SPORT),
+				       .dgid = p->s[B].gid,
 				       .service_id = SERVICE,
 				       .pkey = 0xffff,
 				       .resp_timeout = 14,

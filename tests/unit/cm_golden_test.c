@@ -274,6 +274,7 @@ static void do_connect(struct part *part, const struct said *said, struct ur_cur
 
 	ur_get_cm_req(c, &m);
 	attr = (struct ur_cm_connect_attr){
+		.path = {.len = UR_PATH_MIN_BYTES},
 		.sgid = said->from,
 		.dgid = said->to,
 		.service_id = m.service_id,
@@ -327,6 +328,7 @@ static void do_sidr_req(struct part *part, const struct said *said, struct ur_cu
 
 	ur_get_cm_sidr_req(c, &m);
 	attr = (struct ur_cm_sidr_attr){
+		.path = {.len = UR_PATH_MIN_BYTES},
 		.dgid = said->to,
 		.service_id = m.service_id,
 		.pkey = m.pkey,
@@ -404,7 +406,10 @@ static void expect_said(struct part *part, const struct said *said, const char *
 
 static enum ur_drop hear(struct part *part, const struct said *said)
 {
-	struct ur_cm_src src = {.sgid = said->from, .dgid = said->to, .sqpn = {UR_GSI_QPN}};
+	struct ur_cm_src src = {.sgid = said->from,
+				.dgid = said->to,
+				.sqpn = {UR_GSI_QPN},
+				.path = {.len = UR_PATH_MIN_BYTES}};
 	uint16_t attr_id = attr_of(said->mad);
 	uint8_t mad[UR_MAD_BYTES];
 	size_t at = attr_id == UR_CM_SIDR_REP ? UR_MAD_HDR_BYTES : UR_MAD_HDR_BYTES + 4;

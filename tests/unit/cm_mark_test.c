@@ -101,7 +101,8 @@ Test(cm_mark, of_the_passive_side_is_the_peers_until_it_has_a_service)
 Test(cm_mark, of_a_question_for_a_datagram_queue_pair_follows)
 {
 	struct pair *p = pair_new(4);
-	struct ur_cm_sidr_attr attr = {.dgid = p->s[B].gid,
+	struct ur_cm_sidr_attr attr = {.path = pair_path(PAIR_SPORT),
+				       .dgid = p->s[B].gid,
 				       .service = {3, 0},
 				       .service_id = SERVICE,
 				       .resp_timeout = 14,

@@ -11,6 +11,7 @@
 /*
  * Two connection managers, A and B, joined by a pipe in virtual time. Each MAD takes a millisecond.
  * The n-th MAD is lost if bit n of `drop` is set, and arrives twice if bit n of `twice` is set.
+ * With `closed`, only the ports of one way in two get through in each direction.
  * Both sides count events and answer them according to their flags. Both are validated after every
  * step.
  */
@@ -55,6 +56,7 @@ struct side {
 struct flight {
 	int to;
 	uint64_t at;
+	uint16_t sport;
 	uint8_t mad[UR_MAD_BYTES];
 };
 
@@ -65,6 +67,8 @@ struct pair {
 	uint64_t now;
 	unsigned inits; /* gives every CM another seed */
 	uint64_t drop, twice;
+	bool closed;
+	uint8_t open[2];	   /* closed: the lowest bit of ports that get through, by sender */
 	unsigned sent;		   /* MADs sent by both */
 	unsigned sent_attr[2][16]; /* by sender and attribute id - 0x10 */
 	uint8_t last_mad[2][16][UR_MAD_BYTES];
@@ -73,9 +77,28 @@ struct pair {
 	unsigned head, tail; /* [head, tail) in flight, in order of arrival */
 };
 
+#define PAIR_SPORT 0xc001
+
+/* In these tests a path is all zeros except for its traffic class, where a MAC address would begin, and its UDP source port. */
+static inline struct ur_path pair_path(uint16_t sport)
+{
+	struct ur_path path = {.len = UR_PATH_MIN_BYTES};
+
+	ur_path_set_sport(&path, sport);
+	return path;
+}
+
+static inline struct ur_cm_src pair_src_by(const struct pair *p, int to, uint16_t sport)
+{
+	return (struct ur_cm_src){.sgid = p->s[!to].gid,
+				  .dgid = p->s[to].gid,
+				  .sqpn = {1},
+				  .path = pair_path(ur_path_back_sport(sport))};
+}
+
 static inline struct ur_cm_src pair_src(const struct pair *p, int to)
 {
-	return (struct ur_cm_src){.sgid = p->s[!to].gid, .dgid = p->s[to].gid, .sqpn = {1}};
+	return pair_src_by(p, to, PAIR_SPORT);
 }
 
 static inline void side_accept(struct side *s, struct ur_cm_id id)
@@ -153,7 +176,6 @@ static inline void side_sink(void *arg, const struct ur_cm_event *ev)
 	}
 }
 
-/* In these tests a path is all zeros except for its traffic class. */
 static inline void side_set_dscp(void *arg, const struct ur_cm_service *service,
 				 struct ur_path *path)
 {
@@ -212,7 +234,7 @@ static inline void pair_free(struct pair *p)
 	free(p);
 }
 
-static inline void pair_put(struct pair *p, int to, const uint8_t mad[UR_MAD_BYTES])
+static inline void pair_put(struct pair *p, int to, uint16_t sport, const uint8_t mad[UR_MAD_BYTES])
 {
 	struct flight *f = &p->pipe[p->tail % PIPE_MAX];
 
@@ -220,6 +242,7 @@ static inline void pair_put(struct pair *p, int to, const uint8_t mad[UR_MAD_BYT
 	p->tail++;
 	f->to = to;
 	f->at = p->now + MS;
+	f->sport = sport;
 	memcpy(f->mad, mad, UR_MAD_BYTES);
 }
 
@@ -231,27 +254,35 @@ static inline void pair_fetch(struct pair *p, int from)
 	while ((n = ur_cm_output(p->s[from].cm, out, 4, p->now))) {
 		for (size_t i = 0; i < n; i++) {
 			unsigned bit = p->sent++, attr = out[i].mad[17] & 15;
+			uint16_t sport = ur_path_own_sport(out[i].path);
 
 			cr_assert_eq(out[i].dest_qpn.v, 1);
 			p->sent_attr[from][attr]++;
 			memcpy(p->last_mad[from][attr], out[i].mad, UR_MAD_BYTES);
 			p->last_mark[from][attr] = out[i].path->hdr[0];
-			if (bit < 64 && p->drop >> bit & 1)
+			if ((bit < 64 && p->drop >> bit & 1) ||
+			    (p->closed && (sport & 1) != p->open[from]))
 				continue;
-			pair_put(p, !from, out[i].mad);
+			pair_put(p, !from, sport, out[i].mad);
 			if (bit < 64 && p->twice >> bit & 1)
-				pair_put(p, !from, out[i].mad);
+				pair_put(p, !from, sport, out[i].mad);
 		}
 	}
 }
 
-static inline enum ur_drop pair_feed(struct pair *p, int to, const uint8_t mad[UR_MAD_BYTES])
+static inline enum ur_drop pair_feed_by(struct pair *p, int to, uint16_t sport,
+					const uint8_t mad[UR_MAD_BYTES])
 {
-	struct ur_cm_src src = pair_src(p, to);
+	struct ur_cm_src src = pair_src_by(p, to, sport);
 	enum ur_drop drop = ur_cm_input(p->s[to].cm, mad, &src, p->now);
 
 	ur_cm_validate(p->s[to].cm);
 	return drop;
+}
+
+static inline enum ur_drop pair_feed(struct pair *p, int to, const uint8_t mad[UR_MAD_BYTES])
+{
+	return pair_feed_by(p, to, PAIR_SPORT, mad);
 }
 
 /* Runs until the time `until`, or until no MAD is in flight and no timer is armed. */
@@ -274,7 +305,7 @@ static inline void pair_run(struct pair *p, uint64_t until)
 		if (p->head != p->tail && p->pipe[p->head % PIPE_MAX].at <= p->now) {
 			struct flight *f = &p->pipe[p->head++ % PIPE_MAX];
 
-			pair_feed(p, f->to, f->mad);
+			pair_feed_by(p, f->to, f->sport, f->mad);
 			continue;
 		}
 		for (int i = A; i <= B; i++) {
@@ -298,7 +329,8 @@ static inline void pair_settle(struct pair *p)
 
 static inline struct ur_cm_connect_attr connect_attr(const struct pair *p, int from)
 {
-	return (struct ur_cm_connect_attr){.sgid = p->s[from].gid,
+	return (struct ur_cm_connect_attr){.path = pair_path(PAIR_SPORT),
+					   .sgid = p->s[from].gid,
 					   .dgid = p->s[!from].gid,
 					   .service_id = SERVICE,
 					   .transport = UR_CM_TRANSPORT_RC,

@@ -5,7 +5,8 @@
 
 static struct ur_cm_sidr_attr sidr_attr(const struct pair *p)
 {
-	return (struct ur_cm_sidr_attr){.dgid = p->s[B].gid,
+	return (struct ur_cm_sidr_attr){.path = pair_path(PAIR_SPORT),
+					.dgid = p->s[B].gid,
 					.service_id = SERVICE,
 					.pkey = 0xffff,
 					.resp_timeout = 14,

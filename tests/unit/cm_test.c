@@ -170,6 +170,23 @@ Test(cm_loss, a_late_copy_of_any_message_does_no_harm)
 	pair_free(p);
 }
 
+/* REPATH-CM-01, REPATH-CM-02: one way in two is dead in each direction, for ever. */
+Test(cm_loss, a_way_that_works_is_found_in_both_directions)
+{
+	for (uint8_t ways = 0; ways < 4; ways++) {
+		struct pair *p = pair_new(2);
+
+		p->closed = true;
+		p->open[A] = ways & 1;
+		p->open[B] = ways >> 1;
+		p->s[B].ends_when_up = true;
+		pair_connect(p);
+		pair_settle(p);
+		expect_one_clean_life(p);
+		pair_free(p);
+	}
+}
+
 Test(cm_loss, a_full_transmit_ring_is_mended_by_the_timers)
 {
 	struct ur_cm_limits limits = {.max_ids = 8, .max_pending = 8, .max_tx = 1};
@@ -285,7 +302,8 @@ Test(cm_setup, a_port_may_connect_to_itself)
 {
 	struct pair *p = pair_new(4);
 	struct ur_cm_connect_attr attr = connect_attr(p, A);
-	struct ur_cm_src src = {.sgid = attr.sgid, .dgid = attr.sgid, .sqpn = {1}};
+	struct ur_cm_src src = {
+		.sgid = attr.sgid, .dgid = attr.sgid, .sqpn = {1}, .path = attr.path};
 	struct ur_cm_out out;
 
 	attr.dgid = attr.sgid;

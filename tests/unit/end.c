@@ -232,6 +232,7 @@ struct end *end_new(struct end_attr attr)
 		.ackreq_every = attr.ackreq_every ? attr.ackreq_every : UINT32_MAX,
 		.mtu_shift = 12,
 		.no_prediction = attr.no_prediction,
+		.keeps_ports = attr.keeps_ports,
 		.pacing = attr.pacing,
 		.admission = attr.admission,
 	};

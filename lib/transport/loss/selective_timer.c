@@ -76,6 +76,11 @@ static enum ur_selective_verdict probe(struct ur_selective *s, const struct ur_s
 	return UR_SELECTIVE_PROBE;
 }
 
+bool ur_selective_asks_again(const struct ur_selective *s)
+{
+	return (s->flags & PROBED) > 1 && !(s->flags & TRAIN);
+}
+
 void ur_selective_on_probe_sent(struct ur_selective *s, const struct ur_selective_env *env,
 				uint64_t now_ns)
 {

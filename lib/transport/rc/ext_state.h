@@ -17,6 +17,8 @@ enum ur_ext_probe {
 	UR_PROBE_DELAY = 2, /* to ask switches for the delay (transport/net_delay.h) */
 	UR_PROBE_TRAIN =
 		4, /* in `probed`, with UR_PROBE_LOSS: since probe_stamp nothing but probes has left */
+	UR_PROBE_AGAIN =
+		8, /* in `probe`, with UR_PROBE_LOSS: nothing has answered the one before */
 };
 
 /* Requests in order touch one cache line down to the first sample, and one of each sequence. */
@@ -106,6 +108,7 @@ struct ur_ext_responder {
 	 * the ring of `first`, the upper half that of `again`; repeats go first.
 	 */
 	struct ur_ext_answers first, again;
+	struct ur_stamp again_stamp; /* of the last request that had been executed */
 };
 
 #endif

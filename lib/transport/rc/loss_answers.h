@@ -2,7 +2,7 @@
 #ifndef UR_TRANSPORT_RC_LOSS_ANSWERS_H
 #define UR_TRANSPORT_RC_LOSS_ANSWERS_H
 
-#include "transport/dest.h"
+#include "transport/repath.h"
 #include "transport/send_queue.h"
 
 /*

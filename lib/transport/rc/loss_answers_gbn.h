@@ -508,10 +508,11 @@ static inline void count_repeat(struct ur_qp *qp, uint64_t now_ns)
 {
 	if (qp->gbn.rec.backoff <= 1) {
 		qp->core->cnt.probes_sent++;
+		ur_repath(qp); /* REPATH-REQ-02: a millisecond at least has passed */
 		return;
 	}
 	qp->core->cnt.rto++;
-	ur_dest_on_timeout(qp, now_ns);
+	ur_repath_on_timeout(qp, now_ns);
 }
 
 /*
@@ -536,7 +537,7 @@ static inline enum ur_recovery_verdict loss_on_timer(struct ur_qp *qp, uint64_t 
 		judge_gap(qp, qp->gbn.rec.una, now_ns);
 	verdict = ur_recovery_on_timer(&qp->gbn.rec, now_ns, timeout);
 	if (*timeout && verdict != UR_RECOVERY_FAILED)
-		ur_dest_on_timeout(qp, now_ns);
+		ur_repath_on_timeout(qp, now_ns);
 	else if (verdict == UR_RECOVERY_REPEAT && !rnr)
 		count_repeat(qp, now_ns);
 	if (verdict == UR_RECOVERY_REPEAT && repeats_empty_read(qp))

@@ -609,6 +609,10 @@ static bool expire(struct ur_qp *qp, struct ur_selective *s, uint64_t now_ns)
 	switch (ur_selective_on_timer(s, &env, now_ns)) {
 	case UR_SELECTIVE_PROBE:
 		qp->xreq.probe = UR_PROBE_LOSS;
+		if (ur_selective_asks_again(s)) {
+			qp->xreq.probe |= UR_PROBE_AGAIN;
+			ur_repath(qp); /* REPATH-REQ-02 */
+		}
 		break;
 	case UR_SELECTIVE_RESEND:
 		/* ADM-HOLD-03: una alone is sent, and may have been lost, or the NAK of it. */
@@ -624,7 +628,7 @@ static bool expire(struct ur_qp *qp, struct ur_selective *s, uint64_t now_ns)
 	ur_selective_bound_timeout(
 		s, &env, ur_retry_silence_ns(&qp->retry, ur_rtt_rto_ns(&qp->xreq.rtt, 0)), now_ns);
 	qp->core->cnt.rto++;
-	ur_dest_on_timeout(qp, now_ns);
+	ur_repath_on_timeout(qp, now_ns);
 	return true;
 }
 
@@ -661,7 +665,7 @@ static inline enum ur_recovery_verdict loss_on_timer(struct ur_qp *qp, uint64_t 
 	    !extend_ack_timeout(qp, now_ns))
 		verdict = ur_retry_on_timer(&x->retry, !ur_ext_idle(x), now_ns, timeout);
 	if (*timeout)
-		ur_dest_on_timeout(qp, now_ns);
+		ur_repath_on_timeout(qp, now_ns);
 	if (verdict == UR_RECOVERY_REWIND)
 		loss_rewind(qp);
 	if (verdict == UR_RECOVERY_FAILED || x->retry.is_waiting)

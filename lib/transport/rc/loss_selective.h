@@ -169,8 +169,11 @@ static inline void loss_sent_probe(struct ur_qp *qp, struct ur_tx *tx, bool alon
 {
 	struct ur_selective_env env = ur_ext_env(qp);
 	struct ur_ext_requester *x = &qp->xreq;
+	uint8_t *flags = &tx->hdr[qp->path->len + UR_BTH_BYTES + UR_XTH_FLAGS];
 	bool asks = x->probe == UR_PROBE_DELAY;
 
+	if (x->probe & UR_PROBE_AGAIN)
+		*flags |= UR_XTH_RETRY;
 	x->probe = 0;
 	/* PACE-NET-04. The path may drop it, so nothing else depends on the answer. */
 	if (asks) {
@@ -178,7 +181,7 @@ static inline void loss_sent_probe(struct ur_qp *qp, struct ur_tx *tx, bool alon
 		tx->hdr[qp->path->len + UR_DELAY_BTH] |= UR_DELAY_ASK;
 		/* PACE-NET-06 */
 		if (ur_dest_on_ask(qp, ur_stamp(now_ns), now_ns))
-			tx->hdr[qp->path->len + UR_BTH_BYTES + UR_XTH_FLAGS] |= UR_XTH_BACK;
+			*flags |= UR_XTH_BACK;
 		return;
 	}
 	if (!alone || !(x->probed & UR_PROBE_TRAIN))

@@ -232,6 +232,16 @@ static void arrival_finish_turns(struct ur_qp *qp, const struct ur_packet *p, ui
 
 /* ---- before ePSN ---- */
 
+static inline uint32_t arrival_part(const struct ur_packet *p)
+{
+	return 0;
+}
+
+static inline bool arrival_is_twin(struct ur_qp *qp, const struct ur_packet *p)
+{
+	return false;
+}
+
 /*
  * RC-RESP-ACK-07. A peer that goes back N repeats the READ as well, and its answer says all that an
  * ACK would say. A peer that does not repeat the READ is answered in its fourth pass. `another`: the

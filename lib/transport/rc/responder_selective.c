@@ -2,6 +2,7 @@
 #include "transport/admission.h"
 #include "transport/rc/ext_early.h"
 #include "transport/rc/ext_place.h"
+#include "transport/repath.h"
 #include "wire/assert.h"
 #include "wire/predict.h"
 
@@ -24,6 +25,9 @@ static inline bool arrival_is_consumed(struct ur_qp *qp, const struct ur_packet 
 		ur_admission_refresh(qp, now_ns);
 	if (__builtin_expect(!(p->op & UR_OP_PROBE), 1))
 		return false;
+	/* REPATH-RSP-02: what answered the last one may have been lost. */
+	if (p->xth.flags & UR_XTH_RETRY)
+		ur_repath(qp);
 	ur_ext_response_probe(qp, p, now_ns);
 	return true;
 }
@@ -187,6 +191,20 @@ static void arrival_finish_turns(struct ur_qp *qp, const struct ur_packet *p, ui
 }
 
 /* ---- before ePSN ---- */
+
+static inline uint32_t arrival_part(const struct ur_packet *p)
+{
+	return p->xth.offset;
+}
+
+/* EXT-REQ-TWICE-01: each of the two has the same stamp, and one may say that it is the second. */
+static inline bool arrival_is_twin(struct ur_qp *qp, const struct ur_packet *p)
+{
+	struct ur_stamp before = qp->xrsp.again_stamp, stamp = ur_stamp_of(p->xth.stamp);
+
+	qp->xrsp.again_stamp = stamp;
+	return (p->xth.flags & UR_XTH_TWICE) || ur_stamp_eq(stamp, before);
+}
 
 static void arrival_acknowledge_again(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {

@@ -11,6 +11,7 @@
  * Thread class: the QP's worker.
  */
 #include "transport/rc/place.h"
+#include "transport/repath.h"
 
 /* RC-RESP-RES-01: receives for SEND and immediate, room to remember READs and atomics. */
 static inline struct verdict check_resources(struct ur_qp *qp, const struct ur_packet *p,
@@ -172,6 +173,8 @@ static __attribute__((noinline)) enum ur_drop duplicate(struct ur_qp *qp, const 
 							uint64_t now_ns)
 {
 	qp->core->cnt.duplicate_request++;
+	if (!arrival_is_twin(qp, p))
+		ur_repath_on_duplicate(qp, p->bth.psn, arrival_part(p));
 	if (is_answered(p->op))
 		return arrival_answer_again(qp, p, now_ns) ? UR_DROP_PSN_DUPLICATE
 							   : UR_DROP_DUP_UNKNOWN;

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_TRANSPORT_REPATH_H
+#define UR_TRANSPORT_REPATH_H
+
+#include "transport/core.h"
+#include "transport/dest.h"
+#include "transport/qp.h"
+
+/*
+ * When an RC queue pair takes another UDP source port, so that networks with ECMP send its packets another way
+ * (docs/design/repath.md). Nothing here is on the way of a packet that arrives in order.
+ *
+ * Thread class: the queue pair's worker.
+ */
+
+/* REPATH-KEEP-01 */
+static inline void ur_repath(struct ur_qp *qp)
+{
+	if (qp->sprays || qp->core->keeps_ports)
+		return;
+	qp->sport_be = __builtin_bswap16(ur_path_next_sport(__builtin_bswap16(qp->sport_be)));
+	qp->core->cnt.repaths++;
+}
+
+/* CC-LOSS-02, REPATH-REQ-01. A timeout of the requester, of what nothing has answered. */
+static inline void ur_repath_on_timeout(struct ur_qp *qp, uint64_t now_ns)
+{
+	ur_dest_on_timeout(qp, now_ns);
+	ur_repath(qp);
+}
+
+/*
+ * REPATH-RSP-01. The request at `psn`, which had been executed, has come again; `part`: where the part of a READ begins that
+ * it asks for, in packets. It is what came again before: the path of the answer seems dead. A peer that goes back N repeats
+ * many; the first of its pass is remembered, until something new was executed.
+ */
+static inline void ur_repath_on_duplicate(struct ur_qp *qp, struct ur_psn psn, uint32_t part)
+{
+	struct ur_responder *rsp = &qp->rsp;
+	uint32_t again = psn.v | (part & 0xff) << 24;
+	uint8_t at = (uint8_t)(rsp->epsn.v << 1 | 1);
+
+	if (rsp->again_at && rsp->again == again) {
+		ur_repath(qp);
+	} else if (rsp->again_at != at || ur_psn_lt(psn, ur_psn(rsp->again))) {
+		rsp->again = again;
+		rsp->again_at = at;
+	}
+}
+
+#endif
