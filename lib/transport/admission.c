@@ -395,7 +395,7 @@ static void make_notify(struct ur_qp *qp, bool granted, uint16_t generation, str
 	x.granted = granted;
 	tx->frag_cnt = 0;
 	tx->payload_len = 0;
-	p = ur_build_from_qp(tx, qp, &bth, UR_ASTH_BYTES + UR_POOL_BYTES);
+	p = ur_build_from_qp(tx, qp, qp->answer_sport_be, &bth, UR_ASTH_BYTES + UR_POOL_BYTES);
 	ur_build32(ur_build32(p, ur_asth_pack(&x)), qp->srq->pool);
 	qp->core->cnt.adm_grants_sent += granted;
 	qp->core->cnt.adm_notifies_sent += !granted;

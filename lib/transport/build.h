@@ -64,13 +64,13 @@ static inline uint8_t *ur_build_begin(struct ur_tx *tx, const struct ur_path *pa
 	return ur_build32(p, (uint32_t)bth->ackreq << 31 | bth->psn.v);
 }
 
-/* The same along the path of a connected queue pair, from its UDP source port. */
-static inline uint8_t *ur_build_from_qp(struct ur_tx *tx, const struct ur_qp *qp,
+/* The same along the path of a connected queue pair, from one of its two UDP source ports. */
+static inline uint8_t *ur_build_from_qp(struct ur_tx *tx, const struct ur_qp *qp, uint16_t sport_be,
 					const struct ur_build_bth *bth, unsigned ext)
 {
 	uint8_t *p = ur_build_begin(tx, qp->path, bth, ext);
 
-	memcpy(p - UR_BTH_BYTES - UR_UDP_BYTES, &qp->sport_be, sizeof(qp->sport_be));
+	memcpy(p - UR_BTH_BYTES - UR_UDP_BYTES, &sport_be, sizeof(sport_be));
 	return p;
 }
 

@@ -24,7 +24,7 @@ void ur_cnp_next(struct ur_qp *qp, struct ur_tx *tx)
 	ur_sched_set(&qp->core->cnps, &qp->cnp_node, false);
 	tx->frag_cnt = 0;
 	tx->payload_len = 0;
-	p = ur_build_from_qp(tx, qp, &bth, RESERVED_BYTES);
+	p = ur_build_from_qp(tx, qp, qp->answer_sport_be, &bth, RESERVED_BYTES);
 	p[-8] |= BECN;
 	memset(p, 0, RESERVED_BYTES);
 	qp->core->cnt.np_cnp_sent++;

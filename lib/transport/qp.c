@@ -383,7 +383,7 @@ static void set_path(struct ur_qp *qp, const struct ur_path_attr *attr)
 	struct ur_path path;
 
 	ur_path_init(&path, attr);
-	qp->sport_be = __builtin_bswap16(attr->sport);
+	qp->sport_be = qp->answer_sport_be = __builtin_bswap16(attr->sport);
 	ur_path_pool_replace(&qp->core->paths, &qp->path, &path);
 }
 

@@ -195,17 +195,18 @@ struct ur_qp {
 	bool comm_est;	   /* IBV_EVENT_COMM_EST was raised */
 	uint8_t fail_send; /* enum ibv_wc_status: how it ends, see ur_qp_fail() */
 	bool rearm;	   /* a request has set a deadline that the QP timer does not know yet */
-	bool sqd_notify, drained; /* SQD: event wanted; raised */
+	bool sqd_notify;   /* SQD: event wanted; see `drained` */
+	bool has_srq;
 	uint16_t pkey;
 	uint32_t pd;
 	const struct ur_qp_ops *ops; /* of its kind */
 	struct ur_core *core;
 	struct ur_cq *send_cq;
 	const struct ur_path *path; /* RC and UC: of core->paths, or ur_path_none; */
-	uint16_t sport_be;	    /* and its own UDP source port, in network order */
+	uint16_t sport_be;	    /* and its own UDP source port, in network order; */
+	uint16_t answer_sport_be;   /* RC: that of ACKs and responses, see repath.h */
 
 	/* Receiving. */
-	bool has_srq;
 	uint32_t access; /* enum ibv_access_flags */
 	struct ur_cq *recv_cq;
 	struct ur_srq *srq; /* has_srq; else NULL */
@@ -236,6 +237,7 @@ struct ur_qp {
 	struct ur_timer timer;
 	struct ur_requester req;
 	bool has_bound; /* memory windows were bound by it */
+	bool drained;	/* SQD: its event was raised */
 	uint8_t paths;	/* mode extended: UDP source ports to spray over; 0 and 1: its own */
 	union {
 		struct ur_unreliable_requester unreliable; /* UC and UD */

@@ -13,20 +13,30 @@
  * Thread class: the queue pair's worker.
  */
 
-/* REPATH-KEEP-01 */
-static inline void ur_repath(struct ur_qp *qp)
+/* REPATH-KEEP-01. *sport_be: one of the two ports of `qp`. */
+static inline void ur_repath(struct ur_qp *qp, uint16_t *sport_be)
 {
 	if (qp->sprays || qp->core->keeps_ports)
 		return;
-	qp->sport_be = __builtin_bswap16(ur_path_next_sport(__builtin_bswap16(qp->sport_be)));
+	*sport_be = __builtin_bswap16(ur_path_next_sport(__builtin_bswap16(*sport_be)));
 	qp->core->cnt.repaths++;
+}
+
+static inline void ur_repath_requests(struct ur_qp *qp)
+{
+	ur_repath(qp, &qp->sport_be);
+}
+
+static inline void ur_repath_answers(struct ur_qp *qp)
+{
+	ur_repath(qp, &qp->answer_sport_be);
 }
 
 /* CC-LOSS-02, REPATH-REQ-01. A timeout of the requester, of what nothing has answered. */
 static inline void ur_repath_on_timeout(struct ur_qp *qp, uint64_t now_ns)
 {
 	ur_dest_on_timeout(qp, now_ns);
-	ur_repath(qp);
+	ur_repath_requests(qp);
 }
 
 /*
@@ -41,7 +51,7 @@ static inline void ur_repath_on_duplicate(struct ur_qp *qp, struct ur_psn psn, u
 	uint8_t at = (uint8_t)(rsp->epsn.v << 1 | 1);
 
 	if (rsp->again_at && rsp->again == again) {
-		ur_repath(qp);
+		ur_repath_answers(qp);
 	} else if (rsp->again_at != at || ur_psn_lt(psn, ur_psn(rsp->again))) {
 		rsp->again = again;
 		rsp->again_at = at;

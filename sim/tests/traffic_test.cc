@@ -291,13 +291,13 @@ Test(run, each_mode_survives_random_loss)
 }
 
 /*
- * One of sixteen core links dies. Without help what is hashed to it stands still; routing that learns of it uses the
- * others; and so does a queue pair that sprays, by itself.
+ * One of sixteen core links dies. Without help what is hashed to it stands still, as long as ports are kept; routing that learns of it
+ * uses the others; and so do a queue pair that takes another port and one that sprays, by themselves.
  */
 Test(run, a_dead_core_link_is_avoided)
 {
 	auto tree = [] { return sim::make_fat_tree(4, 2, sim::UpPort::ECMP, 1); };
-	Outcome whole, dead, learned, sprayed;
+	Outcome whole, dead, learned, repathed, sprayed;
 	Case c;
 
 	c.lossless = false;
@@ -307,17 +307,24 @@ Test(run, a_dead_core_link_is_avoided)
 	whole = run(tree().get(), nullptr, c);
 	c.fault.links = 1;
 	c.fault.at_ns = 100000;
+	c.repath = false;
 	dead = run(tree().get(), nullptr, c);
 	c.fault.reroute_ns = 20000;
 	learned = run(tree().get(), nullptr, c);
 	c.fault.reroute_ns = 0;
+	c.repath = true;
+	repathed = run(tree().get(), nullptr, c);
 	c.paths = 16;
 	sprayed = run(tree().get(), nullptr, c);
-	cr_assert_eq(whole.lost + whole.errors + dead.errors + learned.errors + sprayed.errors, 0u);
-	cr_assert(dead.lost && learned.lost && sprayed.lost);
+	cr_assert_eq(whole.lost + whole.errors + dead.errors + learned.errors + repathed.errors +
+			     sprayed.errors,
+		     0u);
+	cr_assert(dead.lost && learned.lost && repathed.lost && sprayed.lost);
 	cr_assert_lt(dead.quarter, whole.quarter * 97 / 100, "%" PRIu64 " %" PRIu64, dead.quarter,
 		     whole.quarter);
 	cr_assert_gt(learned.quarter, dead.quarter, "%" PRIu64 " %" PRIu64, learned.quarter,
+		     dead.quarter);
+	cr_assert_gt(repathed.quarter, dead.quarter, "%" PRIu64 " %" PRIu64, repathed.quarter,
 		     dead.quarter);
 	/*
 	 * 0.87. Acknowledgements are sprayed as well, so that no message is held up for ever; a part of them is lost as long as

@@ -71,7 +71,7 @@ static inline uint8_t *codec_begin(struct ur_qp *qp, const struct ur_wqe *wqe,
 	};
 	bool recv = r->class & OP_RECV;
 	struct ur_stamp stamp = ur_stamp(now_ns);
-	uint8_t *p = ur_build_from_qp(tx, qp, &bth, UR_XTH_BYTES + ext);
+	uint8_t *p = ur_build_from_qp(tx, qp, qp->sport_be, &bth, UR_XTH_BYTES + ext);
 
 	pick_path(qp, tx);
 	if (__builtin_expect(qp->xreq.probed, 0))

@@ -28,7 +28,7 @@ static inline uint8_t *codec_begin(struct ur_qp *qp, const struct ur_wqe *wqe,
 
 	(void)wqe;
 	(void)now_ns;
-	return ur_build_from_qp(tx, qp, &bth, ext);
+	return ur_build_from_qp(tx, qp, qp->sport_be, &bth, ext);
 }
 
 /* READ and atomic requests ask for an ACK as well, as those of adapters do. */

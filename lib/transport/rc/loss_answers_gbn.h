@@ -508,7 +508,7 @@ static inline void count_repeat(struct ur_qp *qp, uint64_t now_ns)
 {
 	if (qp->gbn.rec.backoff <= 1) {
 		qp->core->cnt.probes_sent++;
-		ur_repath(qp); /* REPATH-REQ-02: a millisecond at least has passed */
+		ur_repath_requests(qp); /* REPATH-REQ-02: a millisecond at least has passed */
 		return;
 	}
 	qp->core->cnt.rto++;
@@ -529,17 +529,21 @@ static inline bool repeats_empty_read(const struct ur_qp *qp)
 static inline enum ur_recovery_verdict loss_on_timer(struct ur_qp *qp, uint64_t now_ns,
 						     bool *timeout)
 {
-	bool rnr = qp->retry.is_waiting;
+	bool rnr = qp->retry.is_waiting, unanswered = false;
 	enum ur_recovery_verdict verdict;
 
 	/* A missing response may count as lost now. */
-	if (qp->gbn.gap && now_ns >= qp->gbn.gap->deadline_ns)
+	if (qp->gbn.gap && now_ns >= qp->gbn.gap->deadline_ns) {
+		unanswered = qp->gbn.gap->asked;
 		judge_gap(qp, qp->gbn.rec.una, now_ns);
+	}
 	verdict = ur_recovery_on_timer(&qp->gbn.rec, now_ns, timeout);
 	if (*timeout && verdict != UR_RECOVERY_FAILED)
 		ur_repath_on_timeout(qp, now_ns);
 	else if (verdict == UR_RECOVERY_REPEAT && !rnr)
 		count_repeat(qp, now_ns);
+	else if (unanswered)
+		ur_repath_requests(qp); /* REPATH-REQ-02: only one change for one packet */
 	if (verdict == UR_RECOVERY_REPEAT && repeats_empty_read(qp))
 		return ur_recovery_go_back(&qp->gbn.rec, now_ns);
 	return verdict;

@@ -611,7 +611,7 @@ static bool expire(struct ur_qp *qp, struct ur_selective *s, uint64_t now_ns)
 		qp->xreq.probe = UR_PROBE_LOSS;
 		if (ur_selective_asks_again(s)) {
 			qp->xreq.probe |= UR_PROBE_AGAIN;
-			ur_repath(qp); /* REPATH-REQ-02 */
+			ur_repath_requests(qp); /* REPATH-REQ-02 */
 		}
 		break;
 	case UR_SELECTIVE_RESEND:

@@ -27,7 +27,7 @@ static inline bool arrival_is_consumed(struct ur_qp *qp, const struct ur_packet 
 		return false;
 	/* REPATH-RSP-02: what answered the last one may have been lost. */
 	if (p->xth.flags & UR_XTH_RETRY)
-		ur_repath(qp);
+		ur_repath_answers(qp);
 	ur_ext_response_probe(qp, p, now_ns);
 	return true;
 }

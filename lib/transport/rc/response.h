@@ -55,7 +55,7 @@ static inline uint8_t *begin_response(const struct ur_qp *qp, uint8_t opcode, st
 		.psn = psn,
 	};
 
-	return ur_build_from_qp(tx, qp, &bth, ext);
+	return ur_build_from_qp(tx, qp, qp->answer_sport_be, &bth, ext);
 }
 
 static inline uint8_t *put_aeth(uint8_t *p, const struct ur_qp *qp, uint8_t syndrome)
