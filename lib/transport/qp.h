@@ -127,9 +127,9 @@ struct ur_responder {
 	/* READ and atomic requests remembered, a ring of res_cnt; the newest is at res_next - 1. */
 	uint8_t res_cnt, res_next;
 	uint8_t q_head, q_cnt; /* standard headers */
-	uint8_t again_at;      /* low bits of ePSN when `again` came, and 1; 0: nothing has */
+	bool has_again;	       /* RC: `again` is set */
 	uint16_t ans_cap;      /* mode extended */
-	uint32_t again;	       /* RC: what the peer has repeated, see repath.h */
+	uint32_t again;	       /* what the peer has repeated, see repath.h */
 	struct ur_rd_res *res;
 	struct ur_rwqe *wqe;	 /* the receive bound to the message, in the RQ or in srq_wqe */
 	struct ur_rwqe *srq_wqe; /* SRQ: where the taken element is kept */
@@ -150,7 +150,8 @@ struct ur_gbn_responder {
 	bool data_old;	      /* `data` is too far back to name */
 	uint8_t silenced; /* RC-RESP-ACK-07: passes of the peer that were not answered, in a row */
 	bool several;	  /* the last message that ended had more than one packet */
-	struct ur_reth write; /* of the WRITE under way */
+	struct ur_psn again_epsn; /* ePSN when rsp.again came */
+	struct ur_reth write;	  /* of the WRITE under way */
 };
 
 enum ur_timer_kind {

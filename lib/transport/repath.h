@@ -32,29 +32,24 @@ static inline void ur_repath_answers(struct ur_qp *qp)
 	ur_repath(qp, &qp->answer_sport_be);
 }
 
-/* CC-LOSS-02, REPATH-REQ-01. A timeout of the requester, of what nothing has answered. */
-static inline void ur_repath_on_timeout(struct ur_qp *qp, uint64_t now_ns)
-{
-	ur_dest_on_timeout(qp, now_ns);
-	ur_repath_requests(qp);
-}
-
 /*
  * REPATH-RSP-01. The request at `psn`, which had been executed, has come again; `part`: where the part of a READ begins that
  * it asks for, in packets. It is what came again before: the path of the answer seems dead. A peer that goes back N repeats
- * many; the first of its pass is remembered, until something new was executed.
+ * many; the first of its pass is remembered, until something new was executed. *again_epsn is the engine's, of the same queue pair.
  */
-static inline void ur_repath_on_duplicate(struct ur_qp *qp, struct ur_psn psn, uint32_t part)
+static inline void ur_repath_on_duplicate(struct ur_qp *qp, struct ur_psn psn, uint32_t part,
+					  struct ur_psn *again_epsn)
 {
 	struct ur_responder *rsp = &qp->rsp;
 	uint32_t again = psn.v | (part & 0xff) << 24;
-	uint8_t at = (uint8_t)(rsp->epsn.v << 1 | 1);
 
-	if (rsp->again_at && rsp->again == again) {
+	if (rsp->has_again && rsp->again == again) {
 		ur_repath_answers(qp);
-	} else if (rsp->again_at != at || ur_psn_lt(psn, ur_psn(rsp->again))) {
+	} else if (!rsp->has_again || !ur_psn_eq(*again_epsn, rsp->epsn) ||
+		   ur_psn_lt(psn, ur_psn(rsp->again))) {
+		rsp->has_again = true;
 		rsp->again = again;
-		rsp->again_at = at;
+		*again_epsn = rsp->epsn;
 	}
 }
 

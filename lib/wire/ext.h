@@ -46,9 +46,8 @@ struct ur_xth {
 enum ur_xth_flags {
 	UR_XTH_RECV = 1 << 0,	   /* the message consumes receive `rwqen` (in all its packets) */
 	UR_XTH_LAST_READ = 1 << 1, /* READ: the last request of its message */
-	UR_XTH_RETRY =
-		1
-		<< 2, /* this PSN, or part of it, was sent before; probe: and the last one was not answered */
+	/* This PSN, or part of it, was sent before. Probe: the one before was not answered. */
+	UR_XTH_RETRY = 1 << 2,
 	UR_XTH_TWICE = 1 << 5, /* READ: has just been sent; dropped if that was executed */
 	UR_XTH_BACK = 1 << 6,  /* probe that asks for a delay: its answer is to ask as well */
 	UR_XTH_CLAIM =

@@ -103,12 +103,12 @@ static inline uint16_t ur_path_next_sport(uint16_t sport)
 }
 
 /*
- * Of the answer to a MAD that came from the port `theirs`: what is asked once more, another way, is answered another way. High
- * bits join the low ones, because among the ports of one way the low ones may all be the same. REPATH-CM-02
+ * Of the answer to a MAD that came from the port `theirs`: what is asked once more, another way, is answered another way. Each bit
+ * is joined by the next one, because among the ports of one way the low bits may all be the same. REPATH-CM-02
  */
 static inline uint16_t ur_path_back_sport(uint16_t theirs)
 {
-	return (uint16_t)(0xc000 | (theirs ^ theirs >> 5));
+	return (uint16_t)(0xc000 | (theirs ^ theirs >> 1));
 }
 
 static inline uint16_t ur_path_own_sport(const struct ur_path *path)

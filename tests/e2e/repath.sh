@@ -12,7 +12,7 @@ in_f=(ip netns exec "$ns_f")
 flips_pid=
 clean_up_bridge()
 {
-	[ -z "$flips_pid" ] || kill -KILL "$flips_pid" 2>/dev/null
+	[ -z "$flips_pid" ] || pkill -KILL -P "$flips_pid" ; kill -KILL "$flips_pid" 2>/dev/null
 	delete_netns "$ns_f"
 	clean_up
 }
@@ -52,13 +52,13 @@ END
 }
 dead 1 1 2>"$tmp/nft.log" || skip "no firewall on bridges here: $(tail -n 1 "$tmp/nft.log")"
 
-# Every combination in turn, each for longer than four local ACK timeouts of 268 ms: an end takes the other way with each that it
+# Every combination in turn, each for longer than seven local ACK timeouts of 268 ms: an end takes the other way with each that it
 # knows of, and a queue pair that has measured no round trip knows of no sooner ones.
 flips()
 {
 	while :; do
 		for ways in "1 0" "0 0" "0 1" "1 1"; do
-			sleep 2.5
+			sleep 3
 			# shellcheck disable=SC2086
 			dead $ways
 		done
@@ -74,7 +74,7 @@ client=("${in_b[@]}" "$UROCE_PERF" client --dev eth0 "${more[@]}" --peer 10.77.0
 
 start_server "${server[@]}"
 for mode in gbn reorder extended; do
-	expect 0 "${client[@]}" --timeout 16 --transport-mode $mode --op mixed --size 16K --qps 4 --duration 10
+	expect 0 "${client[@]}" --timeout 16 --transport-mode $mode --op mixed --size 16K --qps 4 --duration 12
 	clean_result
 	[ "$(field '.client.counters.repaths > 0 and .server.counters.repaths > 0')" = true ] || fail "an end keeps its ports"
 	echo "$mode: $(field '.client.counters.repaths + .server.counters.repaths') changes of a port"

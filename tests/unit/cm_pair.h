@@ -68,6 +68,7 @@ struct pair {
 	unsigned inits; /* gives every CM another seed */
 	uint64_t drop, twice;
 	bool closed;
+	uint16_t sport;		   /* of the path of the next connect; 0: PAIR_SPORT */
 	uint8_t open[2];	   /* closed: the lowest bit of ports that get through, by sender */
 	unsigned sent;		   /* MADs sent by both */
 	unsigned sent_attr[2][16]; /* by sender and attribute id - 0x10 */
@@ -329,7 +330,7 @@ static inline void pair_settle(struct pair *p)
 
 static inline struct ur_cm_connect_attr connect_attr(const struct pair *p, int from)
 {
-	return (struct ur_cm_connect_attr){.path = pair_path(PAIR_SPORT),
+	return (struct ur_cm_connect_attr){.path = pair_path(p->sport ? p->sport : PAIR_SPORT),
 					   .sgid = p->s[from].gid,
 					   .dgid = p->s[!from].gid,
 					   .service_id = SERVICE,

@@ -134,19 +134,31 @@ Test(repath, a_queue_pair_that_sprays_and_one_of_a_fixed_network_keep_their_port
 	}
 }
 
-/* QP-RESET-01: the next connection begins with the port of its own flow label. */
+/* QP-RESET-01: the next connection begins with the port of its own flow label, for requests and for answers. */
 Test(repath, a_new_connection_has_forgotten_it)
 {
 	struct end *e = END();
+	struct ur_path_attr path = {.sport = END_SPORT + 5};
 
-	end_recv(e, UR_RC_SEND_ONLY, 100, 4); /* refused: there is no receive */
-	end_post_recv(e, 1, 0, 4);
-	end_recv(e, UR_RC_SEND_ONLY, 100, 4);
+	end_recv(e, UR_RC_WRITE_ONLY, 100, 4);
+	for (unsigned i = 0; i < 3; i++)
+		end_recv(e, UR_RC_WRITE_ONLY, 100, 4);
+	end_send(e, 1, IBV_WR_SEND, 4);
 	end_drain(e);
-	end_recv(e, UR_RC_SEND_ONLY, 100, 4);
-	cr_assert(e->qp->rsp.again_at);
+	end_sleep(e, END_TIMEOUT_NS + 2000);
+	cr_assert(e->qp->rsp.has_again && e->qp->sport_be != e->qp->answer_sport_be);
 	ur_qp_reset(e->qp);
-	cr_assert_not(e->qp->rsp.again_at);
+	cr_assert_not(e->qp->rsp.has_again);
+	path.src = path.dst = ur_gid_from_ipv4(0x0a000001);
+	ur_qp_modify(e->qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_INIT, .port_num = 1},
+		     IBV_QP_STATE | IBV_QP_PORT, NULL);
+	ur_qp_modify(e->qp,
+		     &(struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+					   .path_mtu = IBV_MTU_256,
+					   .ah_attr.is_global = 1},
+		     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU, &path);
+	cr_assert_eq(e->qp->sport_be, __builtin_bswap16(END_SPORT + 5));
+	cr_assert_eq(e->qp->answer_sport_be, e->qp->sport_be);
 	end_free(e);
 }
 
@@ -223,6 +235,47 @@ Test(repath, something_new_between_two_repeats_makes_no_difference)
 	end_free(e);
 }
 
+/* REPATH-RSP-01: nor do 128 packets, or any other number. */
+Test(repath, what_came_again_long_ago_is_no_first_time)
+{
+	for (uint32_t later = 1; later <= 4096; later *= 2) {
+		struct end *e = end_with_writes(1);
+
+		repeat(e, 100);
+		for (uint32_t i = 1; i <= later; i++)
+			cr_assert_eq(end_recv(e, UR_RC_WRITE_ONLY, 100 + i, 4), UR_DROP_NONE);
+		repeat(e, 100 + later);
+		cr_assert_eq(end_counters(e)->repaths, 0);
+		repeat(e, 100 + later);
+		cr_assert_eq(end_counters(e)->repaths, 1, "%u", later);
+		end_free(e);
+	}
+}
+
+/* REPATH-REQ-01: a request and the responses to another are both missing, and one packet leaves for both. */
+Test(repath, one_packet_takes_one_step)
+{
+	struct end *e = XEND();
+	uint64_t before;
+
+	end_send(e, 1, IBV_WR_SEND, 4);
+	xend_expect(e, UR_EXT_SEND_ONLY, 1000);
+	cr_assert_eq(xend_ack(e, 1001, 0x1f, 1, e->out.xth.stamp), UR_DROP_NONE);
+	end_send(e, 2, IBV_WR_RDMA_READ, 600);
+	end_send(e, 3, IBV_WR_SEND, 4);
+	xend_drain(e);
+	while (e->qp->state == IBV_QPS_RTS) {
+		before = end_counters(e)->repaths;
+		do {
+			cr_assert_leq(end_counters(e)->repaths, before + 1);
+			if (e->qp->state == IBV_QPS_RTS)
+				xend_wait(e);
+		} while (e->qp->state == IBV_QPS_RTS && !xend_drain(e));
+	}
+	cr_assert_gt(end_counters(e)->repaths, 4);
+	xend_free(e);
+}
+
 /* REPATH-RSP-01: several parts of a READ are asked for again, each once; then one of them twice. */
 Test(repath, parts_of_a_read_are_different_requests)
 {
@@ -272,6 +325,10 @@ Test(repath, a_probe_that_follows_another_is_answered_by_another_port)
 	peer_in(x, &probe);
 	peer_expect_ack(x, 101);
 	expect_new_port(x->e, seen, 1);
+	cr_assert_eq(x->qp->core->cnt.repaths, 1);
+	/* A copy of it is no other one. */
+	x->stamp--;
+	peer_in(x, &probe);
 	cr_assert_eq(x->qp->core->cnt.repaths, 1);
 	peer_free(x);
 }

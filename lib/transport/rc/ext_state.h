@@ -108,7 +108,9 @@ struct ur_ext_responder {
 	 * the ring of `first`, the upper half that of `again`; repeats go first.
 	 */
 	struct ur_ext_answers first, again;
-	struct ur_stamp again_stamp; /* of the last request that had been executed */
+	struct ur_psn again_epsn; /* ePSN when rsp.again came */
+	struct ur_stamp
+		again_stamp; /* of the last request that had been executed, or probe with flag T */
 };
 
 #endif

@@ -512,7 +512,8 @@ static inline void count_repeat(struct ur_qp *qp, uint64_t now_ns)
 		return;
 	}
 	qp->core->cnt.rto++;
-	ur_repath_on_timeout(qp, now_ns);
+	ur_dest_on_timeout(qp, now_ns);
+	ur_repath_requests(qp); /* REPATH-REQ-01 */
 }
 
 /*
@@ -538,12 +539,14 @@ static inline enum ur_recovery_verdict loss_on_timer(struct ur_qp *qp, uint64_t 
 		judge_gap(qp, qp->gbn.rec.una, now_ns);
 	}
 	verdict = ur_recovery_on_timer(&qp->gbn.rec, now_ns, timeout);
-	if (*timeout && verdict != UR_RECOVERY_FAILED)
-		ur_repath_on_timeout(qp, now_ns);
-	else if (verdict == UR_RECOVERY_REPEAT && !rnr)
+	if (*timeout && verdict != UR_RECOVERY_FAILED) {
+		ur_dest_on_timeout(qp, now_ns);
+		ur_repath_requests(qp); /* REPATH-REQ-01 */
+	} else if (verdict == UR_RECOVERY_REPEAT && !rnr) {
 		count_repeat(qp, now_ns);
-	else if (unanswered)
+	} else if (unanswered) {
 		ur_repath_requests(qp); /* REPATH-REQ-02: only one change for one packet */
+	}
 	if (verdict == UR_RECOVERY_REPEAT && repeats_empty_read(qp))
 		return ur_recovery_go_back(&qp->gbn.rec, now_ns);
 	return verdict;

@@ -588,7 +588,7 @@ static bool extend_rnr_wait(struct ur_qp *qp, uint64_t now_ns)
 	if (!wait_ns)
 		return false;
 	if (probe)
-		qp->xreq.probe = UR_PROBE_LOSS;
+		qp->xreq.probe = (qp->xreq.probe & UR_PROBE_AGAIN) | UR_PROBE_LOSS;
 	qp->retry.rnr_until_ns = now_ns + wait_ns;
 	return true;
 }
@@ -609,10 +609,8 @@ static bool expire(struct ur_qp *qp, struct ur_selective *s, uint64_t now_ns)
 	switch (ur_selective_on_timer(s, &env, now_ns)) {
 	case UR_SELECTIVE_PROBE:
 		qp->xreq.probe = UR_PROBE_LOSS;
-		if (ur_selective_asks_again(s)) {
+		if (ur_selective_asks_again(s))
 			qp->xreq.probe |= UR_PROBE_AGAIN;
-			ur_repath_requests(qp); /* REPATH-REQ-02 */
-		}
 		break;
 	case UR_SELECTIVE_RESEND:
 		/* ADM-HOLD-03: una alone is sent, and may have been lost, or the NAK of it. */
@@ -628,7 +626,7 @@ static bool expire(struct ur_qp *qp, struct ur_selective *s, uint64_t now_ns)
 	ur_selective_bound_timeout(
 		s, &env, ur_retry_silence_ns(&qp->retry, ur_rtt_rto_ns(&qp->xreq.rtt, 0)), now_ns);
 	qp->core->cnt.rto++;
-	ur_repath_on_timeout(qp, now_ns);
+	ur_dest_on_timeout(qp, now_ns);
 	return true;
 }
 
@@ -658,20 +656,25 @@ static inline enum ur_recovery_verdict loss_on_timer(struct ur_qp *qp, uint64_t 
 {
 	struct ur_ext_requester *x = &qp->xreq;
 	enum ur_recovery_verdict verdict = UR_RECOVERY_IGNORE;
-	bool silent;
+	bool lost, silent, asked;
 
 	*timeout = false;
 	if (ur_retry_is_due(&x->retry, now_ns) && !extend_rnr_wait(qp, now_ns) &&
 	    !extend_ack_timeout(qp, now_ns))
 		verdict = ur_retry_on_timer(&x->retry, !ur_ext_idle(x), now_ns, timeout);
 	if (*timeout)
-		ur_repath_on_timeout(qp, now_ns);
+		ur_dest_on_timeout(qp, now_ns);
 	if (verdict == UR_RECOVERY_REWIND)
 		loss_rewind(qp);
 	if (verdict == UR_RECOVERY_FAILED || x->retry.is_waiting)
 		return verdict;
-	expire(qp, &x->psn, now_ns);
+	asked = x->probe & UR_PROBE_AGAIN;
+	lost = expire(qp, &x->psn, now_ns);
 	silent = expire(qp, &x->rsp, now_ns);
+	/* What both sequences want leaves as one packet. While a request is missing, responses are not asked for. */
+	if (*timeout || lost || (silent && ur_psn_eq(x->psn.una, x->psn.max)) ||
+	    (!asked && x->probe & UR_PROBE_AGAIN))
+		ur_repath_requests(qp); /* REPATH-REQ-01, REPATH-REQ-02 */
 	/* The peer has stopped: responses that did not come before its NAK will not come. */
 	if (x->fatal_nak && silent)
 		ur_qp_fail(qp, qp->req.local_err, IBV_WC_WR_FLUSH_ERR);

@@ -213,7 +213,7 @@ static inline bool loss_stalls_before(const struct ur_qp *qp, const struct ur_wq
 static inline bool loss_ask_for_ack(struct ur_qp *qp)
 {
 	if (qp->req.since_ackreq && !loss_is_idle(qp))
-		qp->xreq.probe = UR_PROBE_LOSS;
+		qp->xreq.probe = (qp->xreq.probe & UR_PROBE_AGAIN) | UR_PROBE_LOSS;
 	return false;
 }
 

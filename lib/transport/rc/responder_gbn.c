@@ -237,6 +237,11 @@ static inline uint32_t arrival_part(const struct ur_packet *p)
 	return 0;
 }
 
+static inline struct ur_psn *arrival_again_epsn(struct ur_qp *qp)
+{
+	return &qp->gbn_rsp.again_epsn;
+}
+
 static inline bool arrival_is_twin(struct ur_qp *qp, const struct ur_packet *p)
 {
 	return false;

@@ -19,6 +19,23 @@ static inline bool arrival_is_foreign(const struct ur_packet *p)
 	return !(p->op & UR_OP_XTH);
 }
 
+/*
+ * EXT-REQ-TWICE-01: each of two requests has the same stamp, and one may say that it is the second. A copy that the network made
+ * has it as well.
+ */
+static inline bool arrival_is_twin(struct ur_qp *qp, const struct ur_packet *p)
+{
+	struct ur_stamp before = qp->xrsp.again_stamp, stamp = ur_stamp_of(p->xth.stamp);
+
+	qp->xrsp.again_stamp = stamp;
+	return (p->xth.flags & UR_XTH_TWICE) || ur_stamp_eq(stamp, before);
+}
+
+static inline struct ur_psn *arrival_again_epsn(struct ur_qp *qp)
+{
+	return &qp->xrsp.again_epsn;
+}
+
 static inline bool arrival_is_consumed(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
 	if (__builtin_expect(qp->admission & UR_ADM_RECEIVER, 0) && qp->adm.refusal.queue_class)
@@ -26,7 +43,7 @@ static inline bool arrival_is_consumed(struct ur_qp *qp, const struct ur_packet 
 	if (__builtin_expect(!(p->op & UR_OP_PROBE), 1))
 		return false;
 	/* REPATH-RSP-02: what answered the last one may have been lost. */
-	if (p->xth.flags & UR_XTH_RETRY)
+	if ((p->xth.flags & UR_XTH_RETRY) && !arrival_is_twin(qp, p))
 		ur_repath_answers(qp);
 	ur_ext_response_probe(qp, p, now_ns);
 	return true;
@@ -195,15 +212,6 @@ static void arrival_finish_turns(struct ur_qp *qp, const struct ur_packet *p, ui
 static inline uint32_t arrival_part(const struct ur_packet *p)
 {
 	return p->xth.offset;
-}
-
-/* EXT-REQ-TWICE-01: each of the two has the same stamp, and one may say that it is the second. */
-static inline bool arrival_is_twin(struct ur_qp *qp, const struct ur_packet *p)
-{
-	struct ur_stamp before = qp->xrsp.again_stamp, stamp = ur_stamp_of(p->xth.stamp);
-
-	qp->xrsp.again_stamp = stamp;
-	return (p->xth.flags & UR_XTH_TWICE) || ur_stamp_eq(stamp, before);
 }
 
 static void arrival_acknowledge_again(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
