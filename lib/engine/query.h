@@ -43,7 +43,7 @@ struct ur_qp_view {
 	struct ur_psn epsn;		   /* expected of the peer */
 	uint32_t msn;
 	uint8_t retries_left;
-	uint16_t sport;	  /* the queue pair's own; 0: it has no path yet */
+	uint16_t sport;	  /* of its requests; 0: it has no path yet */
 	uint8_t path_cnt; /* 1: it does not spray, and `path` is empty */
 	struct ur_qp_path_view path[UR_SPRAY_MAX];
 };

@@ -66,7 +66,6 @@ void ur_path_pool_replace(struct ur_path_pool *p, const struct ur_path **mine,
 	struct ur_shared_paths *bucket;
 	struct ur_shared_path *s;
 
-	UR_ASSERT(wanted.len >= UR_PATH_MIN_BYTES);
 	ur_path_set_sport(&wanted, 0);
 	ur_path_pool_give(p, mine);
 	bucket = bucket_of(p, &wanted);

@@ -116,6 +116,7 @@ static inline uint16_t ur_path_own_sport(const struct ur_path *path)
 	return ur_load16(path->hdr + path->len - UR_UDP_BYTES);
 }
 
+/* Gives a path that ur_path_init() has made another port. */
 void ur_path_set_sport(struct ur_path *path, uint16_t sport);
 
 /*
