@@ -20,6 +20,7 @@
 #include "transport/loss/read_gap.h"
 #include "transport/loss/recovery.h"
 #include "transport/rc/reorder.h"
+#include "transport/repeats.h"
 #include "transport/srq.h"
 #include "transport/wq.h"
 #include "wire/packet.h"
@@ -129,7 +130,7 @@ struct ur_responder {
 	uint8_t q_head, q_cnt; /* standard headers */
 	bool has_again;	       /* RC: `again` is set */
 	uint16_t ans_cap;      /* mode extended */
-	uint32_t again;	       /* what the peer has repeated, see repath.h */
+	uint32_t again;	       /* the first request that the peer repeats, see repath.h */
 	struct ur_rd_res *res;
 	struct ur_rwqe *wqe;	 /* the receive bound to the message, in the RQ or in srq_wqe */
 	struct ur_rwqe *srq_wqe; /* SRQ: where the taken element is kept */
@@ -144,14 +145,14 @@ struct ur_responder {
 struct ur_gbn_responder {
 	struct ur_reorder_qp reorder; /* mode reorder: packets beyond ePSN */
 	struct ur_pass pass;
-	uint32_t unacked;     /* SEND and WRITE packets executed since the last acknowledgement */
 	struct ur_psn data;   /* the newest SEND or WRITE packet executed */
 	struct ur_psn beyond; /* nak_sent: the newest PSN dropped for the gap */
-	bool data_old;	      /* `data` is too far back to name */
-	uint8_t silenced; /* RC-RESP-ACK-07: passes of the peer that were not answered, in a row */
-	bool several;	  /* the last message that ended had more than one packet */
-	struct ur_psn again_epsn; /* ePSN when rsp.again came */
-	struct ur_reth write;	  /* of the WRITE under way */
+	uint16_t unacked;     /* SEND and WRITE packets executed since the last acknowledgement */
+	uint8_t silenced;  /* RC-RESP-ACK-07: passes of the peer that were not answered, in a row */
+	bool data_old : 1; /* `data` is too far back to name */
+	bool several : 1;  /* the last message that ended had more than one packet */
+	struct ur_repeats repeats;
+	struct ur_reth write; /* of the WRITE under way */
 };
 
 enum ur_timer_kind {

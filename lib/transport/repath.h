@@ -34,23 +34,25 @@ static inline void ur_repath_answers(struct ur_qp *qp)
 
 /*
  * REPATH-RSP-01. The request at `psn`, which had been executed, has come again; `part`: where the part of a READ begins that
- * it asks for, in packets. It is what came again before: the path of the answer seems dead. A peer that goes back N repeats
- * many; the first of its pass is remembered, until something new was executed. *again_epsn is the engine's, of the same queue pair.
+ * it asks for, in packets. A peer that goes back N repeats many, in passes that begin with the same one, which rsp.again
+ * remembers; one that repeats a single packet repeats it next. In either case the path of the answers seems dead. A pass goes
+ * on while no older packet comes and nothing new is executed. `r` is the engine's, of the same queue pair.
  */
 static inline void ur_repath_on_duplicate(struct ur_qp *qp, struct ur_psn psn, uint32_t part,
-					  struct ur_psn *again_epsn)
+					  struct ur_repeats *r)
 {
 	struct ur_responder *rsp = &qp->rsp;
 	uint32_t again = psn.v | (part & 0xff) << 24;
+	bool is_repeated = rsp->has_again && (again == rsp->again || again == r->newest);
+	bool goes_on = rsp->has_again && ur_psn_eq(r->epsn, rsp->epsn) && again != r->newest &&
+		       ur_psn_le(ur_psn(r->newest), psn);
 
-	if (rsp->has_again && rsp->again == again) {
+	if (is_repeated)
 		ur_repath_answers(qp);
-	} else if (!rsp->has_again || !ur_psn_eq(*again_epsn, rsp->epsn) ||
-		   ur_psn_lt(psn, ur_psn(rsp->again))) {
-		rsp->has_again = true;
+	if (!goes_on)
 		rsp->again = again;
-		*again_epsn = rsp->epsn;
-	}
+	rsp->has_again = true;
+	*r = (struct ur_repeats){.epsn = rsp->epsn, .newest = again};
 }
 
 #endif

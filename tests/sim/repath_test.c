@@ -5,17 +5,20 @@
 
 /*
  * A network that hashes the UDP source port to two ways in each direction, of which one is always dead, in every combination
- * and each for a while (docs/design/repath.md). One queue pair sends; every byte is checked, and none may fail.
+ * and each for a while (docs/design/repath.md). One queue pair sends; every byte is checked, and none may fail. Either both ends
+ * run all the time, or they are threads among others, which stand still again and again.
  */
-#define DEPTH	 4
-#define MSG	 (16 * 1024)
-#define MSGS	 SIM_OPS_MAX
-#define LIMIT_NS SIM_MS(4000)
-#define EPOCH	 400 /* frames that get through before the next way dies */
+#define DEPTH	  4
+#define MSG	  (16 * 1024)
+#define MSGS	  SIM_OPS_MAX
+#define EPOCH	  400 /* frames that get through before the next way dies */
+#define STALL_NS  SIM_MS(40)
+#define STALLS_NS SIM_MS(30) /* from one stall to the next */
 
 struct net {
 	unsigned passed, died; /* frames */
 	unsigned epochs;
+	const struct sim_flow *flow;
 };
 
 static enum sim_verdict forward(struct sim *s, struct sim_ep *from, uint8_t *frame, uint32_t len,
@@ -33,11 +36,23 @@ static enum sim_verdict forward(struct sim *s, struct sim_ep *from, uint8_t *fra
 	return SIM_PASS;
 }
 
-static void run(enum ur_mode mode, uint64_t number)
+/* One end stands still for a while, and so on until everything is done. */
+static void stall(struct sim *s, void *arg)
+{
+	const struct net *n = arg;
+
+	if (n->flow->done == n->flow->op_cnt)
+		return;
+	sim_stall(&s->ep[sim_below(&s->rng, 2)], sim_below(&s->rng, STALL_NS));
+	sim_call_at(s, s->now_ns + sim_below(&s->rng, STALLS_NS), stall, arg);
+}
+
+static void run(enum ur_mode mode, uint64_t number, bool stalls)
 {
 	static const enum ibv_wr_opcode ops[] = {IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_READ,
 						 IBV_WR_RDMA_WRITE_WITH_IMM};
-	struct sim_attr sa = sim_defaults(sim_mode_case(mode, "repath"), number);
+	struct sim_attr sa =
+		sim_defaults(sim_mode_case(mode, stalls ? "repath_stalls" : "repath"), number);
 	struct sim_oracle oracle;
 	struct sim_recvq rq;
 	struct sim_qp_attr qa[2];
@@ -54,7 +69,7 @@ static void run(enum ur_mode mode, uint64_t number)
 		sim_cq_init(&cq[i], 64);
 		qa[i] = sim_qp_defaults(&cq[i], &cq[i]);
 		qa[i].mode = mode;
-		qa[i].timeout = 12; /* 17 ms */
+		qa[i].timeout = stalls ? 16 : 12; /* 268 or 17 ms */
 	}
 	sim_qp_pair(&qp[0], &s->ep[0], &qa[0], &qp[1], &s->ep[1], &qa[1]);
 	s->hook = forward;
@@ -69,7 +84,11 @@ static void run(enum ur_mode mode, uint64_t number)
 		sim_flow_add(flow, (struct sim_op){.opcode = ops[i % 4],
 						   .len = MSG - (i % 7) * 100,
 						   .flags = IBV_SEND_SIGNALED});
-	sim_oracle_run(&oracle, LIMIT_NS);
+	n.flow = flow;
+	if (stalls)
+		stall(s, &n);
+	sim_oracle_run(&oracle, stalls ? SIM_MS(60000) : SIM_MS(4000));
+	SIM_CHECK(s, !oracle.died, "the queue pair failed in epoch %u", n.epochs);
 	SIM_CHECK(s, n.epochs >= 8, "only %u epochs", n.epochs);
 	SIM_CHECK(s, sim_counters(&s->ep[0])->repaths && sim_counters(&s->ep[1])->repaths,
 		  "an end kept its port");
@@ -81,12 +100,23 @@ static void run(enum ur_mode mode, uint64_t number)
 	sim_free(s);
 }
 
+static void run_modes(uint64_t numbers, bool stalls)
+{
+	for (uint64_t number = 0; number < numbers; number++) {
+		run(UR_MODE_GBN, number, stalls);
+		run(UR_MODE_REORDER, number, stalls);
+		run(UR_MODE_EXTENDED, number, stalls);
+	}
+}
+
 /* REPATH-REQ-01, REPATH-REQ-02, REPATH-RSP-01, REPATH-RSP-02 */
 Test(repath, one_way_of_two_is_dead_in_each_direction_and_nothing_fails)
 {
-	for (uint64_t number = 0; number < 10; number++) {
-		run(UR_MODE_GBN, number);
-		run(UR_MODE_REORDER, number);
-		run(UR_MODE_EXTENDED, number);
-	}
+	run_modes(10, false);
+}
+
+/* The same. What an end sends again after a pause differs from what it sent before it. */
+Test(repath, nor_does_it_while_the_ends_stand_still_again_and_again)
+{
+	run_modes(250, true);
 }

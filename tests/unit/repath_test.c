@@ -252,6 +252,28 @@ Test(repath, what_came_again_long_ago_is_no_first_time)
 	}
 }
 
+/* REPATH-RSP-01: however old the first packet was that came again since something new was executed. */
+Test(repath, a_packet_that_comes_again_and_again_counts_after_an_older_one)
+{
+	struct end *e = end_with_writes(4);
+
+	repeat(e, 100);
+	for (unsigned i = 0; i < 4; i++) {
+		repeat(e, 103);
+		cr_assert_eq(end_counters(e)->repaths, i);
+	}
+	end_free(e);
+	/* So does a pass, from its third time on: the first may be the end of the one before. */
+	e = end_with_writes(4);
+	repeat(e, 100);
+	for (unsigned pass = 0; pass < 4; pass++) {
+		for (uint32_t psn = 101; psn < 104; psn++)
+			repeat(e, psn);
+		cr_assert_eq(end_counters(e)->repaths, pass < 2 ? 0 : pass - 1);
+	}
+	end_free(e);
+}
+
 /* REPATH-REQ-01: a request and the responses to another are both missing, and one packet leaves for both. */
 Test(repath, one_packet_takes_one_step)
 {

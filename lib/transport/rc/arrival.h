@@ -51,7 +51,7 @@
  * Before ePSN:
  *
  *   arrival_part(p)                   index of the first packet of the message that it asks for; 0 if its PSN says so
- *   arrival_again_epsn(qp)            where the engine keeps ePSN for ur_repath_on_duplicate()
+ *   arrival_repeats(qp)               where the engine keeps them, for ur_repath_on_duplicate()
  *   arrival_is_twin(qp, p)            it left together with the last one that came once more
  *   arrival_acknowledge_again(qp, p, now)  SEND or WRITE
  *   arrival_answer_again(qp, p, now)  READ or atomic; false: no such request is remembered, or it may not be answered

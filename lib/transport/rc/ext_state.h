@@ -9,6 +9,7 @@
 #include "transport/loss/rtt.h"
 #include "transport/loss/selective.h"
 #include "transport/rc/spray.h"
+#include "transport/repeats.h"
 
 /* What extended mode keeps in a queue pair beside what standard mode has (docs/design/loss.md). */
 
@@ -108,7 +109,7 @@ struct ur_ext_responder {
 	 * the ring of `first`, the upper half that of `again`; repeats go first.
 	 */
 	struct ur_ext_answers first, again;
-	struct ur_psn again_epsn; /* ePSN when rsp.again came */
+	struct ur_repeats repeats;
 	struct ur_stamp
 		again_stamp; /* of the last request that had been executed, or probe with flag T */
 };

@@ -237,9 +237,9 @@ static inline uint32_t arrival_part(const struct ur_packet *p)
 	return 0;
 }
 
-static inline struct ur_psn *arrival_again_epsn(struct ur_qp *qp)
+static inline struct ur_repeats *arrival_repeats(struct ur_qp *qp)
 {
-	return &qp->gbn_rsp.again_epsn;
+	return &qp->gbn_rsp.repeats;
 }
 
 static inline bool arrival_is_twin(struct ur_qp *qp, const struct ur_packet *p)

@@ -31,9 +31,9 @@ static inline bool arrival_is_twin(struct ur_qp *qp, const struct ur_packet *p)
 	return (p->xth.flags & UR_XTH_TWICE) || ur_stamp_eq(stamp, before);
 }
 
-static inline struct ur_psn *arrival_again_epsn(struct ur_qp *qp)
+static inline struct ur_repeats *arrival_repeats(struct ur_qp *qp)
 {
-	return &qp->xrsp.again_epsn;
+	return &qp->xrsp.repeats;
 }
 
 static inline bool arrival_is_consumed(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)

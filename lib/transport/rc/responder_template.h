@@ -174,7 +174,7 @@ static __attribute__((noinline)) enum ur_drop duplicate(struct ur_qp *qp, const 
 {
 	qp->core->cnt.duplicate_request++;
 	if (!arrival_is_twin(qp, p))
-		ur_repath_on_duplicate(qp, p->bth.psn, arrival_part(p), arrival_again_epsn(qp));
+		ur_repath_on_duplicate(qp, p->bth.psn, arrival_part(p), arrival_repeats(qp));
 	if (is_answered(p->op))
 		return arrival_answer_again(qp, p, now_ns) ? UR_DROP_PSN_DUPLICATE
 							   : UR_DROP_DUP_UNKNOWN;
