@@ -39,6 +39,28 @@ Test(probe_train, probes_follow_each_other_faster_where_packets_are_being_lost)
 	resend(0, 1600);
 }
 
+/* REPATH-REQ-02: when the others have taken the same path for four round trips. */
+Test(probe_train, some_of_them_take_another_path)
+{
+	static const long again_us[] = {600, 1050, 1550, 2175};
+	unsigned n = 0;
+	long us = 200, timeout_us = 0;
+
+	ur_probe_train_note_loss(&pool.trains, at(0));
+	send(3, 0);
+	for (; n < 4; us = deadline()) {
+		enum ur_selective_verdict verdict = expire((uint64_t)us);
+
+		if (verdict == UR_SELECTIVE_RESEND) {
+			timeout_us = us;
+			resend(0, (uint64_t)us);
+		} else if (ur_selective_asks_again(&s, &env, at((uint64_t)us))) {
+			cr_assert_eq(us, again_us[n++], "%ld us", us);
+		}
+	}
+	cr_assert_eq(timeout_us, 1675);
+}
+
 Test(probe_train, does_not_begin_where_nothing_was_lost_lately)
 {
 	send(1, 0);

@@ -26,6 +26,7 @@
 struct ur_probe_train {
 	const void *of;	     /* the sequence that asks; NULL: free */
 	uint64_t timeout_ns; /* when the timeout is over */
+	uint64_t path_ns;    /* since when its probes take the path that they take */
 	uint32_t sent;	     /* probes since the train began */
 };
 

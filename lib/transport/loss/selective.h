@@ -430,10 +430,12 @@ static inline void ur_selective_hasten(struct ur_selective *s, uint64_t most_ns,
 }
 
 /*
- * Of a probe that ur_selective_on_timer() has just asked for: it follows another one, which had the time of two round trips and
- * more to be answered, and no train.
+ * REPATH-REQ-02. Of a probe that ur_selective_on_timer() has just asked for: it is to take another path, because those before it had
+ * the time of two round trips and more to be answered. A probe of a train follows others sooner than that; one is asked for when they
+ * have taken the same path for twice that time.
  */
-bool ur_selective_asks_again(const struct ur_selective *s);
+bool ur_selective_asks_again(const struct ur_selective *s, const struct ur_selective_env *env,
+			     uint64_t now_ns);
 
 /* EXT-SEL-RTO-02. Nor is the timeout that has just begun. */
 void ur_selective_bound_timeout(struct ur_selective *s, const struct ur_selective_env *env,

@@ -24,7 +24,8 @@ static struct ur_probe_train *train_of(struct ur_selective *s, const struct ur_s
 		return NULL;
 	*train = (struct ur_probe_train){.of = s,
 					 .timeout_ns = now_ns + 2 * silence_ns(env->rtt) +
-						       ur_rtt_rto_ns(env->rtt, s->backoff)};
+						       ur_rtt_rto_ns(env->rtt, s->backoff),
+					 .path_ns = now_ns};
 	s->flags |= TRAIN;
 	return train;
 }
@@ -76,9 +77,18 @@ static enum ur_selective_verdict probe(struct ur_selective *s, const struct ur_s
 	return UR_SELECTIVE_PROBE;
 }
 
-bool ur_selective_asks_again(const struct ur_selective *s)
+bool ur_selective_asks_again(const struct ur_selective *s, const struct ur_selective_env *env,
+			     uint64_t now_ns)
 {
-	return (s->flags & PROBED) > 1 && !(s->flags & TRAIN);
+	struct ur_probe_train *train;
+
+	if (!(s->flags & TRAIN))
+		return (s->flags & PROBED) > 1;
+	train = ur_probe_train_find(&env->pool->trains, s);
+	if (now_ns - train->path_ns < 2 * silence_ns(env->rtt))
+		return false;
+	train->path_ns = now_ns;
+	return true;
 }
 
 void ur_selective_on_probe_sent(struct ur_selective *s, const struct ur_selective_env *env,
@@ -89,8 +99,10 @@ void ur_selective_on_probe_sent(struct ur_selective *s, const struct ur_selectiv
 
 	if (s->flags & TRAIN) {
 		train = ur_probe_train_find(&env->pool->trains, s);
-		if (train->sent == 1)
+		if (train->sent == 1) {
 			ns = 2 * ns + ur_rtt_rto_ns(env->rtt, s->backoff);
+			train->path_ns = now_ns;
+		}
 		if (train->timeout_ns < now_ns + ns)
 			train->timeout_ns = now_ns + ns;
 	}
@@ -104,13 +116,17 @@ void ur_selective_on_probe_sent(struct ur_selective *s, const struct ur_selectiv
 static enum ur_selective_verdict time_out(struct ur_selective *s,
 					  const struct ur_selective_env *env, uint64_t now_ns)
 {
+	struct ur_probe_train *train;
+
 	if (s->backoff < UINT8_MAX)
 		s->backoff++;
 	if (s->backoff >= UR_PROBE_TRAIN_TIMEOUTS)
 		ur_selective_leave_train(s, env->pool);
-	if (s->flags & TRAIN)
-		ur_probe_train_find(&env->pool->trains, s)->timeout_ns =
-			now_ns + ur_rtt_rto_ns(env->rtt, s->backoff);
+	if (s->flags & TRAIN) {
+		train = ur_probe_train_find(&env->pool->trains, s);
+		train->timeout_ns = now_ns + ur_rtt_rto_ns(env->rtt, s->backoff);
+		train->path_ns = now_ns;
+	}
 	expect_probe(s, env, now_ns);
 	ur_rtx_lose_una(s, env->pool);
 	return UR_SELECTIVE_RESEND;

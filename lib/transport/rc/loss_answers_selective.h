@@ -609,7 +609,7 @@ static bool expire(struct ur_qp *qp, struct ur_selective *s, uint64_t now_ns)
 	switch (ur_selective_on_timer(s, &env, now_ns)) {
 	case UR_SELECTIVE_PROBE:
 		qp->xreq.probe = UR_PROBE_LOSS;
-		if (ur_selective_asks_again(s))
+		if (ur_selective_asks_again(s, &env, now_ns))
 			qp->xreq.probe |= UR_PROBE_AGAIN;
 		break;
 	case UR_SELECTIVE_RESEND:
