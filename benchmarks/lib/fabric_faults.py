@@ -34,19 +34,18 @@ def down_words(size, mode, down, seed):
 # Time to recover: traffic that always fills what there is, in intervals of 0.1 ms. Without routing a queue pair has to find another
 # path by itself, and how long some hundred of them take with one path each is only reported: None. So is what routing does alone.
 RECOVER = {"run": 9_000_000, "warm": 1_000_000, "intervals": 90, "downLinks": 1, "downAt": FAULT_NS}
-ROUTING_ALONE = "dead, routing learns after 1 ms, ports kept"
+RECOVER_DOWN = {**DOWN, "dead, routing learns after 1 ms, ports kept": {"reroute": 1_000_000, "repath": 0}}
 RECOVERIES = {("extended, 16 paths", "dead"): 1.0,
               **{(mode, "dead"): None for mode in ("gbn", "reorder", "extended")},
               **{(mode, "dead, routing learns after 1 ms"): 2.0 for mode in MODES},
-              ("extended", ROUTING_ALONE): None}
+              ("extended", "dead, routing learns after 1 ms, ports kept"): None}
 # Of the goodput before: nine tenths of the three quarters that the uplinks of the leaf can still carry. Hosts have a fixed number of
 # messages outstanding, so in the end those to and from that leaf set the pace of all.
 RECOVERED = 0.675
 
 
 def recover_words(size, mode, down, seed):
-    fault = {"reroute": 1_000_000, "repath": 0} if down == ROUTING_ALONE else DOWN[down]
-    return {**NETWORKS[size], **LINKS, **LOAD, **RECOVER, **MODES[mode], **fault, "seed": seed}
+    return {**NETWORKS[size], **LINKS, **LOAD, **RECOVER, **MODES[mode], **RECOVER_DOWN[down], "seed": seed}
 
 
 def series(found):

@@ -34,20 +34,19 @@ static inline void ur_repath_answers(struct ur_qp *qp)
 
 /*
  * REPATH-RSP-01. The request at `psn`, which had been executed, has come again; `part`: where the part of a READ begins that
- * it asks for, in packets. A peer that goes back N repeats many, in passes that begin with the same one, which rsp.again
- * remembers; one that repeats a single packet repeats it next. In either case the path of the answers seems dead. A pass goes
- * on while no older packet comes and nothing new is executed. `r` is the engine's, of the same queue pair.
+ * it asks for, in packets. A peer that goes back N repeats many, in passes; rsp.again is where the last one began. When the next one
+ * begins there too, the path of the answers seems dead. A pass goes on while its packets get newer and nothing new is executed. The
+ * same packet once more begins one, but tells nothing yet: the network may have made a copy. `r` is the engine's, of the same queue pair.
  */
 static inline void ur_repath_on_duplicate(struct ur_qp *qp, struct ur_psn psn, uint32_t part,
 					  struct ur_repeats *r)
 {
 	struct ur_responder *rsp = &qp->rsp;
 	uint32_t again = psn.v | (part & 0xff) << 24;
-	bool is_repeated = rsp->has_again && (again == rsp->again || again == r->newest);
 	bool goes_on = rsp->has_again && ur_psn_eq(r->epsn, rsp->epsn) && again != r->newest &&
 		       ur_psn_le(ur_psn(r->newest), psn);
 
-	if (is_repeated)
+	if (rsp->has_again && again == rsp->again)
 		ur_repath_answers(qp);
 	if (!goes_on)
 		rsp->again = again;

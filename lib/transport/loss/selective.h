@@ -431,8 +431,8 @@ static inline void ur_selective_hasten(struct ur_selective *s, uint64_t most_ns,
 
 /*
  * REPATH-REQ-02. Of a probe that ur_selective_on_timer() has just asked for: it is to take another path, because those before it had
- * the time of two round trips and more to be answered. A probe of a train follows others sooner than that; one is asked for when they
- * have taken the same path for twice that time.
+ * the time of two round trips and more to be answered. The probes of a train follow one another sooner than that, so they stay on a path
+ * for twice that time. To be called once for each probe: true begins that time anew.
  */
 bool ur_selective_asks_again(const struct ur_selective *s, const struct ur_selective_env *env,
 			     uint64_t now_ns);
