@@ -81,17 +81,27 @@ static struct ur_slab_class *class_of(struct ur_slab *s, size_t bytes)
 	return class;
 }
 
+static struct ur_slab_chunk *new_chunk(void)
+{
+	struct ur_slab_chunk *c = ur_huge_alloc(HUGE_BYTES);
+
+	if (!c)
+		return NULL;
+	c->next = FIRST;
+	SLIST_INIT(&c->free);
+	return c;
+}
+
 static void *take(struct ur_slab_class *class)
 {
 	struct ur_slab_chunk *c = LIST_FIRST(&class->room);
 	struct object *o;
 
 	if (!c) {
-		c = ur_huge_alloc(HUGE_BYTES);
+		c = class->spare ? class->spare : new_chunk();
 		if (!c)
 			return NULL;
-		c->next = FIRST;
-		SLIST_INIT(&c->free);
+		class->spare = NULL;
 		LIST_INSERT_HEAD(&class->room, c, link);
 	}
 	o = SLIST_FIRST(&c->free);
@@ -120,7 +130,10 @@ static void give(struct ur_slab_class *class, struct object *o)
 	if (--c->live > 0)
 		return;
 	LIST_REMOVE(c, link);
-	ur_huge_free(c);
+	if (class->spare)
+		ur_huge_free(c);
+	else
+		class->spare = c;
 }
 
 /* ---- slab ---- */
@@ -135,6 +148,8 @@ void ur_slab_init(struct ur_slab *s)
 
 void ur_slab_destroy(struct ur_slab *s)
 {
+	for (unsigned i = 0; i < UR_SLAB_CLASSES; i++)
+		ur_huge_free(s->class[i].spare);
 	pthread_mutex_destroy(&s->lock);
 }
 

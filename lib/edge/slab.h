@@ -14,7 +14,8 @@
  * by [eal] memory_mb.
  *
  * ur_huge_alloc() is for single objects. ur_slab is for many objects of a few sizes; each chunk is
- * one huge page and is returned to the system when all its objects are free.
+ * one huge page. When all its objects are free it is returned to the system, except one of each size:
+ * a program that makes and destroys one object at a time should not wait for a chunk to be zeroed.
  *
  * Thread class: any. A slab has its own lock.
  */
@@ -31,8 +32,9 @@ LIST_HEAD(ur_slab_chunks, ur_slab_chunk);
 struct ur_slab {
 	pthread_mutex_t lock;
 	struct ur_slab_class {
-		size_t bytes;		    /* size of an object */
-		struct ur_slab_chunks room; /* chunks with a free object */
+		size_t bytes;		     /* size of an object */
+		struct ur_slab_chunks room;  /* chunks with a free object, and one in use */
+		struct ur_slab_chunk *spare; /* without an object in use, or NULL */
 	} class[UR_SLAB_CLASSES];
 };
 

@@ -72,7 +72,7 @@ Test(slab, objects_of_one_size_lie_close_and_are_used_again)
 	ur_slab_free(&slab, NULL, BYTES);
 }
 
-/* A full chunk that gets room again is used, and an empty chunk is returned to the system. */
+/* A full chunk that gets room again is used, and empty chunks but one are returned to the system. */
 Test(slab, full_chunks_come_back_and_empty_ones_go)
 {
 	enum { PER_CHUNK = 4, CNT = 4 * PER_CHUNK };
@@ -94,6 +94,30 @@ Test(slab, full_chunks_come_back_and_empty_ones_go)
 		for (unsigned i = 0; i < CNT; i++)
 			ur_slab_free(&slab, p[i], bytes);
 	}
+}
+
+/* What is made and destroyed again and again keeps its chunk; of two empty ones the second goes. */
+Test(slab, one_empty_chunk_of_a_size_is_kept)
+{
+	enum { PER_CHUNK = 4 };
+	const size_t bytes = 500000;
+	uint8_t *first = ur_slab_alloc(&slab, bytes), *p[2 * PER_CHUNK];
+	struct ur_slab_class *class = NULL;
+
+	ur_slab_free(&slab, first, bytes);
+	for (unsigned i = 0; i < UR_SLAB_CLASSES; i++)
+		if (slab.class[i].spare)
+			class = &slab.class[i];
+	cr_assert_not_null(class);
+	for (unsigned i = 0; i < 2 * PER_CHUNK; i++)
+		p[i] = ur_slab_alloc(&slab, bytes);
+	cr_assert_eq(p[0], first, "of the chunk that was kept");
+	expect_fresh(p[0], bytes);
+	cr_assert_null(class->spare);
+	for (unsigned i = 0; i < 2 * PER_CHUNK; i++)
+		ur_slab_free(&slab, p[i], bytes);
+	cr_assert_not_null(class->spare);
+	cr_assert(LIST_EMPTY(&class->room));
 }
 
 Test(slab, object_of_its_own)
