@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "oracle.h"
+#include "script.h"
 
 /*
  * A network that hashes the UDP source port to two ways in each direction, of which one is always dead, in every combination
@@ -102,7 +103,7 @@ static void run(enum ur_mode mode, uint64_t number, bool stalls)
 
 static void run_modes(uint64_t numbers, bool stalls)
 {
-	for (uint64_t number = 0; number < numbers; number++) {
+	for (uint64_t number = 0; number < numbers; number += sim_short_stride()) {
 		run(UR_MODE_GBN, number, stalls);
 		run(UR_MODE_REORDER, number, stalls);
 		run(UR_MODE_EXTENDED, number, stalls);

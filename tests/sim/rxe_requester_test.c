@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "rxe_requester.h"
+#include "script.h"
 
 /*
  * Our responder and a model of the requester of Linux. Our answers must not make it complete a READ
@@ -156,7 +157,7 @@ static void run_seeds(enum ur_mode mode, const char *name,
 	}
 	if (sim_replaying())
 		cr_skip_test("another case is replayed");
-	for (uint64_t seed = 0; seed < RUNS; seed++)
+	for (uint64_t seed = 0; seed < RUNS; seed += sim_short_stride())
 		run(mode, name, seed);
 }
 

@@ -48,11 +48,12 @@ static inline void end_open(struct end *e, const char *config, const char *const
 {
 	char file[512], err[512];
 	/* Little memory and no hugepages, because tests run in parallel. */
-	const char *all[8] = {"eal.hugepages=no", "eal.memory_mb=128", "port.mbufs=4095"};
+	const char *all[8] = {"eal.hugepages=no", "eal.memory_mb=128", "port.framecnt=512",
+			      "port.mbufs=1023"};
 	struct uroce_open_attr attr = {.config = file, .set = all};
 	const char *source = getenv("UROCE_SOURCE");
 
-	for (unsigned i = 3; set && *set; i++)
+	for (unsigned i = 4; set && *set; i++)
 		all[i] = *set++;
 	snprintf(file, sizeof(file), "%s/pmd-config/%s", source ? source : ".", config);
 	e->ctx = uroce_open(&attr, err, sizeof(err));

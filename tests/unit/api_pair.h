@@ -59,12 +59,13 @@ static inline uint64_t now_ms(void)
 /* Opens an end of the ring. `set` is NULL or a NULL-terminated list of up to 12 overrides. */
 static inline struct ibv_context *open_end(const char *file, const char *const *set, char err[512])
 {
-	const char *all[16] = {"eal.hugepages=no", "eal.memory_mb=128", "port.mbufs=4095"};
+	const char *all[16] = {"eal.hugepages=no", "eal.memory_mb=128", "port.framecnt=512",
+			       "port.mbufs=1023"};
 	const char *source = getenv("UROCE_SOURCE");
 	char path[512];
 	struct uroce_open_attr attr = {.config = path, .set = all};
 
-	for (unsigned i = 3; set && *set; i++)
+	for (unsigned i = 4; set && *set; i++)
 		all[i] = *set++;
 	snprintf(path, sizeof(path), "%s/pmd-config/%s", source ? source : ".", file);
 	return uroce_open(&attr, err, 512);

@@ -45,7 +45,7 @@ static inline void write_conf(enum side s, const char *mac, const char *ip, cons
 	cr_assert_geq(fd, 0);
 	f = fdopen(fd, "w");
 	fprintf(f,
-		"[port]\ndriver = ring\ndevice = loop\nframecnt = 1024\nmbufs = 4095\n"
+		"[port]\ndriver = ring\ndevice = loop\nframecnt = 512\nmbufs = 1023\n"
 		"[address]\nmac = %s\nipv4 = %s/24\nipv6 = %s/64\n"
 		"[eal]\nhugepages = no\nmemory_mb = 128\n",
 		mac, ip, ip6);
