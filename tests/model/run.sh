@@ -36,7 +36,7 @@ explore() {
 	# shellcheck disable=SC2086
 	spin $defines -a admission.pml >/dev/null
 	# shellcheck disable=SC2086
-	${CC:-cc} -O2 -w $build -DCOLLAPSE -DVECTORSZ=4096 $defines -I. -I"$source_dir/lib" -I"$source_dir/include" -o pan \
+	${CC:-cc} -O2 -w $build -DVECTORSZ=4096 $defines -I. -I"$source_dir/lib" -I"$source_dir/include" -o pan \
 		pan.c "$source_dir/lib/admission/pool.c" "$source_dir/lib/admission/sst.c"
 	# shellcheck disable=SC2086
 	./pan $run -m3000000 -w23 >log 2>&1 || :
