@@ -11,7 +11,7 @@
 #include <bsd/string.h>
 #include <rte_cfgfile.h>
 
-#define FILE_MAX_BYTES (1u << 17)
+#define FILE_MAX_BYTES (1u << 20)
 /* rte_cfgfile reads a line into a buffer of this size, newline and NUL included */
 #define LINE_MAX_BYTES (CFG_NAME_LEN + CFG_VALUE_LEN + 4 - 2)
 #define COMMENT	       '#'
