@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "api_set.h"
 #include "uroce/cm.h"
 
 /*
@@ -47,14 +48,11 @@ static inline uint64_t end_ms(void)
 static inline void end_open(struct end *e, const char *config, const char *const *set)
 {
 	char file[512], err[512];
-	/* Little memory and no hugepages, because tests run in parallel. */
-	const char *all[8] = {"eal.hugepages=no", "eal.memory_mb=128", "port.framecnt=512",
-			      "port.mbufs=1023"};
+	const char *all[API_SET_ROOM];
 	struct uroce_open_attr attr = {.config = file, .set = all};
 	const char *source = getenv("UROCE_SOURCE");
 
-	for (unsigned i = 4; set && *set; i++)
-		all[i] = *set++;
+	api_set(all, set);
 	snprintf(file, sizeof(file), "%s/pmd-config/%s", source ? source : ".", config);
 	e->ctx = uroce_open(&attr, err, sizeof(err));
 	cr_assert_not_null(e->ctx, "%s", err);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "api_set.h"
 #include "uroce/uroce.h"
 
 #ifdef __has_feature
@@ -56,17 +57,15 @@ static inline uint64_t now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
-/* Opens an end of the ring. `set` is NULL or a NULL-terminated list of up to 12 overrides. */
+/* Opens an end of the ring. `set`: as for api_set(). */
 static inline struct ibv_context *open_end(const char *file, const char *const *set, char err[512])
 {
-	const char *all[16] = {"eal.hugepages=no", "eal.memory_mb=128", "port.framecnt=512",
-			       "port.mbufs=1023"};
+	const char *all[API_SET_ROOM];
 	const char *source = getenv("UROCE_SOURCE");
 	char path[512];
 	struct uroce_open_attr attr = {.config = path, .set = all};
 
-	for (unsigned i = 4; set && *set; i++)
-		all[i] = *set++;
+	api_set(all, set);
 	snprintf(path, sizeof(path), "%s/pmd-config/%s", source ? source : ".", file);
 	return uroce_open(&attr, err, 512);
 }
