@@ -101,7 +101,7 @@ STEADY_CNPS, STEADY_S = 8, 40 * CNP_INTERVAL_S  # so many are sent within that t
 STEADY_WRITES, WRITES_MAX = 9, 1000
 
 
-def time_of_write(c, region, msn, congested):
+def time_of_write(s, c, region, msn, congested):
     """(seconds from the first packet of a long WRITE to the last, whether CNPs were sent steadily until it
     began). `congested`: CNPs are sent before and during the WRITE, at most one per interval."""
     first = c.dut_psn
@@ -112,15 +112,21 @@ def time_of_write(c, region, msn, congested):
             c.transmit(c.packet(CNP, becn=1, ackreq=0, psn=0, payload=bytes(16), migrated=0))
             cnps.append(time.monotonic())
 
+    def notify_until_it_comes():
+        until = time.monotonic() + 1
+        while congested and not c.inbox and time.monotonic() < until:
+            notify()
+            s.pump(cnps[-1] + CNP_INTERVAL_S)
+
     while congested and len(cnps) <= CNPS:
         notify()
     c.post("write", region, SLOWED_PACKETS * c.mtu)
     for i in range(SLOWED_PACKETS):
         opcode = roce.WRITE_FIRST if i == 0 else roce.WRITE_LAST if i == SLOWED_PACKETS - 1 else roce.WRITE_MIDDLE
+        notify_until_it_comes()
         came.append(c.expect(opcode, psn=roce.psn_add(first, i)).when)
         if i == 0:
             steady = congested and time.monotonic() - cnps[-STEADY_CNPS] < STEADY_S
-        notify()
     c.ack(roce.psn_add(first, SLOWED_PACKETS - 1), msn)
     c.completions((0, "SUCCESS"))
     c.dut_psn = roce.psn_add(first, SLOWED_PACKETS)
@@ -134,10 +140,10 @@ def cnp_slows(s):
         raise Unsupported("the device does not heed CNPs")
     c = s.connect(timeout=0)
     region = s.dut.region()
-    quick = min(time_of_write(c, region, msn, False)[0] for msn in range(1, 21))
+    quick = min(time_of_write(s, c, region, msn, False)[0] for msn in range(1, 21))
     slow = []
     for msn in range(21, 21 + WRITES_MAX):
-        seconds, steady = time_of_write(c, region, msn, True)
+        seconds, steady = time_of_write(s, c, region, msn, True)
         slow += [seconds] if steady else []
         if len(slow) == STEADY_WRITES:
             break

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
+#include <time.h>
 
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
@@ -47,6 +49,20 @@ void dut_relay_open(const char *ring, int fd)
 	     "cannot be started");
 }
 
+/* A frame for the tester: CLOCK_MONOTONIC in nanoseconds, then its bytes. */
+static void relay(const void *bytes, size_t len)
+{
+	struct timespec now;
+	int64_t ns;
+	struct iovec part[] = {{&ns, sizeof(ns)}, {(void *)(uintptr_t)bytes, len}};
+	struct msghdr msg = {.msg_iov = part, .msg_iovlen = 2};
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	must(sendmsg(frames, &msg, MSG_NOSIGNAL) == (ssize_t)(sizeof(ns) + len),
+	     "the tester is gone");
+}
+
 static unsigned to_tester(void)
 {
 	struct rte_mbuf *m[BURST];
@@ -58,7 +74,7 @@ static unsigned to_tester(void)
 		const void *bytes = rte_pktmbuf_read(m[i], 0, len, copy);
 
 		must(bytes && len <= sizeof(copy), "a frame too long");
-		must(send(frames, bytes, len, MSG_NOSIGNAL) == (ssize_t)len, "the tester is gone");
+		relay(bytes, len);
 		rte_pktmbuf_free(m[i]);
 	}
 	return n;

@@ -8,15 +8,18 @@ import threading
 import time
 
 ETH_P_ALL = 0x0003
+SO_TIMESTAMPNS = 35  # also the type of its control message
 SOL_PACKET, PACKET_ADD_MEMBERSHIP, PACKET_MR_PROMISC = 263, 1, 1
 PACKET_OUTGOING = 4
 
 
 class Link:
-    """A thread reads frames from the socket, so that timestamps are accurate and nothing overflows."""
+    """A thread reads frames, so that nothing overflows. The time of a frame is when it arrived in the kernel or in the
+    relay: this thread may have been kept waiting."""
 
-    def __init__(self, sock):
+    def __init__(self, sock, receive_one):
         self.sock = sock
+        self.receive_one = receive_one
         self.frames = queue.SimpleQueue()
         self.sock.settimeout(0.2)
         self.open = True
@@ -26,16 +29,15 @@ class Link:
     def _receive(self):
         while self.open:
             try:
-                frame, address = self.sock.recvfrom(65536)
+                got = self.receive_one(self.sock)
             except socket.timeout:
                 continue
             except OSError:
                 return
-            if not frame:
+            if got is None:
                 return
-            if isinstance(address, tuple) and address[2] == PACKET_OUTGOING:
-                continue
-            self.frames.put((time.monotonic(), frame))
+            if got[1]:
+                self.frames.put(got)
 
     def send(self, frame):
         self.sock.send(frame)
@@ -53,14 +55,35 @@ class Link:
         self.sock.close()
 
 
+def from_kernel(sock):
+    """(arrival, frame) from an interface; an empty frame if it is one of ours."""
+    frame, control, _, address = sock.recvmsg(65536, socket.CMSG_SPACE(16))
+    if not frame:
+        return None
+    (_, _, stamp), = control
+    seconds, ns = struct.unpack("qq", stamp)
+    age = max(0, time.time_ns() - seconds * 10**9 - ns) / 1e9
+    return time.monotonic() - age, b"" if address[2] == PACKET_OUTGOING else frame
+
+
+def from_relay(sock):
+    """(arrival, frame) from the relay, which puts its clock before the frame; None if it has ended."""
+    message = sock.recv(65536)
+    if not message:
+        return None
+    ns, = struct.unpack_from("q", message)
+    return ns / 1e9, message[8:]
+
+
 def kernel_interface(name):
     s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
     s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+    s.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
     s.bind((name, ETH_P_ALL))
     index = socket.if_nametoindex(name)
     s.setsockopt(SOL_PACKET, PACKET_ADD_MEMBERSHIP,
                  struct.pack("IHH8s", index, PACKET_MR_PROMISC, 0, b""))
-    return Link(s)
+    return Link(s, from_kernel)
 
 
 def relay_pair():
@@ -68,4 +91,4 @@ def relay_pair():
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     for s in (ours, theirs):
         s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
-    return Link(ours), theirs
+    return Link(ours, from_relay), theirs
