@@ -304,8 +304,11 @@ static void run_command(struct ur_worker *w, void (*fn)(void *arg, uint64_t now_
 {
 	uint64_t now_ns = update_now(w);
 
-	/* Doorbells may refer to the object that the command destroys. */
-	take_doorbells(w);
+	/* Doorbells may refer to the object that the command destroys; what they announce leaves before (EDGE-GATHER-01, EDGE-REST-02). */
+	if (ur_gather_open(&w->gather) || !rte_ring_empty(w->doorbells)) {
+		take_doorbells(w);
+		send_posted(w);
+	}
 	take_cross_cqes(w);
 	fn(arg, now_ns);
 }
@@ -409,11 +412,6 @@ void ur_worker_call(struct ur_worker *w, void (*fn)(void *arg, uint64_t now_ns),
 	atomic_fetch_add_explicit(&w->callers, 1, memory_order_relaxed);
 	wait_for_lock(w);
 	atomic_fetch_sub_explicit(&w->callers, 1, memory_order_relaxed);
-	/* What was posted before a queue pair is destroyed leaves before it is. */
-	if (ur_gather_open(&w->gather)) {
-		update_now(w);
-		send_posted(w);
-	}
 	run_command(w, fn, arg);
 	unlock(w);
 }

@@ -122,6 +122,50 @@ PAIR_TEST(api_dedicated, threads_share_a_qp_and_a_cq, open_dedicated, close_both
 	everyone_posts_and_polls();
 }
 
+/* ---- a command behind a request, while another thread is in a round: EDGE-REST-02 ---- */
+
+#define DRAINS 500
+
+static _Atomic bool drained_all;
+
+static void *make_rounds(void *arg)
+{
+	(void)arg;
+	while (!atomic_load(&drained_all))
+		uroce_progress(A->ctx);
+	return NULL;
+}
+
+/* A drained send queue begins no request. One that was posted before has left, wherever the worker was. */
+static void drain_behind_each_post(void)
+{
+	struct ibv_qp_attr drain = {.qp_state = IBV_QPS_SQD};
+
+	join_rc();
+	for (unsigned i = 0; i < DRAINS; i++) {
+		post(A, qa, i, IBV_WR_RDMA_WRITE, 0, 10);
+		cr_assert_eq(uroce_modify_qp(qa, &drain, IBV_QP_STATE), 0);
+		expect_wc(A, i, IBV_WC_SUCCESS);
+		cr_assert_eq(to_state(qa, IBV_QPS_RTS), 0);
+	}
+	part();
+}
+
+PAIR_TEST(api_threads, what_is_posted_leaves_before_a_command, open_both, close_both)
+{
+	pthread_t other;
+
+	cr_assert_eq(pthread_create(&other, NULL, make_rounds, NULL), 0);
+	drain_behind_each_post();
+	atomic_store(&drained_all, true);
+	pthread_join(other, NULL);
+}
+
+PAIR_TEST(api_dedicated, what_is_posted_leaves_before_a_command, open_dedicated, close_both)
+{
+	drain_behind_each_post();
+}
+
 /* ---- a thread in the application's way: EDGE-REST-08 ---- */
 
 #define WRITES 100
