@@ -5,7 +5,9 @@
 #include "wire/assert.h"
 #include "wire/ext.h"
 
-#define BACKOFF_MAX 7
+/* RC-RETRY-RTO-04. A timeout is doubled once, stays so as often as this, and is then doubled each time. */
+#define DOUBLED_ONCE 4
+#define BACKOFF_MAX  (DOUBLED_ONCE + 6)
 
 #define ANSWER_MIN_NS UINT64_C(50000)
 
@@ -51,10 +53,17 @@ static void restart_timer(struct ur_recovery *r, uint64_t now_ns)
 	ur_retry_restart(&r->retry, !ur_psn_eq(r->una, r->max), now_ns);
 }
 
+static unsigned doublings(unsigned backoff)
+{
+	if (backoff <= DOUBLED_ONCE)
+		return backoff ? 1 : 0;
+	return backoff - (DOUBLED_ONCE - 1);
+}
+
 static uint64_t rto_ns(const struct ur_recovery *r)
 {
 	uint64_t first = r->first_rto_ns ? r->first_rto_ns : UR_RTO_INITIAL_NS;
-	uint64_t rto = first << r->backoff, most = ur_retry_silence_ns(&r->retry, first);
+	uint64_t rto = first << doublings(r->backoff), most = ur_retry_silence_ns(&r->retry, first);
 
 	most = most < UR_RTO_MAX_NS ? most : UR_RTO_MAX_NS;
 	return rto < most ? rto : most;

@@ -66,7 +66,7 @@ struct ur_recovery {
 	struct ur_rtt rtt;
 	struct ur_psn ackreq_end; /* one past the newest packet that asks for an answer */
 	bool timing;	 /* a round trip is measured: from timed_ns until `timed` is acknowledged */
-	uint8_t backoff; /* timeouts in a row, each doubles the next; [0, 7] */
+	uint8_t backoff; /* timeouts in a row, which make the next one longer; [0, 10] */
 	uint32_t first_rto_ns; /* the timeout, not doubled, of the samples so far; 0: none */
 	uint32_t sample;       /* the last round trip measured, until it is taken; 0: none */
 	struct ur_psn timed;
