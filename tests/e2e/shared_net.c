@@ -61,6 +61,8 @@ void make_network(void)
 	run("ip link set sh0 up && ip link set sh1 up");
 	/* sh1 has no address, so no host answers there. Hosts are entries in the kernel's tables. */
 	run("ip addr add 10.78.0.1/24 dev sh0");
+	run("ip ntable change name arp_cache dev sh0 retrans %u", QUESTION_MS);
+	run("ip ntable change name ndisc_cache dev sh0 retrans %u", QUESTION_MS);
 }
 
 struct ibv_context *try_open(const char *const *more)

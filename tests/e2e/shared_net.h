@@ -12,6 +12,8 @@
  */
 #define PATIENCE_MS 20000
 #define PEER_MAC    "02:00:00:00:00:02"
+/* The kernel asks three times for a neighbour, at this distance, before it gives it up. Without this: a second. */
+#define QUESTION_MS 100u
 
 /* The endpoint, if there is one, and why there is none. */
 extern struct ibv_context *ctx;

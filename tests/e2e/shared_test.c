@@ -249,7 +249,7 @@ Test(shared, a_peer_that_does_not_answer_is_unreachable, .init = open_network,
 	uint64_t start = now_ms();
 
 	expect_no_way("10.78.0.1", "10.78.0.9");
-	cr_expect_geq(now_ms() - start, 500, "the kernel was not asked");
+	cr_expect_geq(now_ms() - start, 2 * QUESTION_MS, "the kernel was not asked");
 }
 
 /* SHARED-ROUTE-01 */
@@ -492,7 +492,7 @@ Test(shared, without_cap_net_admin_the_kernel_is_asked_all_the_same, .init = ope
 	/* Of this thread, which sends the queries. */
 	drop_net_admin();
 	expect_no_way("10.78.0.1", "10.78.0.9");
-	cr_expect_geq(now_ms() - start, 500, "the kernel was not asked");
+	cr_expect_geq(now_ms() - start, 2 * QUESTION_MS, "the kernel was not asked");
 	cr_expect_geq(neigh_counter("asked_by_udp"), 1u);
 }
 
