@@ -285,6 +285,13 @@ static void send_posted(struct ur_worker *w)
 		ur_round_output(&w->round, w->round.now_ns, true);
 }
 
+static void take_and_send(struct ur_worker *w)
+{
+	update_now(w);
+	take_doorbells(w);
+	send_posted(w);
+}
+
 void ur_worker_close_burst(struct ur_worker *w)
 {
 	if (!ur_gather_open(&w->gather) || !try_lock(w))
@@ -302,15 +309,11 @@ void ur_worker_stop_gathering(struct ur_worker *w)
 
 static void run_command(struct ur_worker *w, void (*fn)(void *arg, uint64_t now_ns), void *arg)
 {
-	uint64_t now_ns = update_now(w);
-
 	/* Doorbells may refer to the object that the command destroys; what they announce leaves before (EDGE-GATHER-01, EDGE-REST-02). */
-	if (ur_gather_open(&w->gather) || !rte_ring_empty(w->doorbells)) {
-		take_doorbells(w);
-		send_posted(w);
-	}
+	if (ur_gather_open(&w->gather) || !rte_ring_empty(w->doorbells))
+		take_and_send(w);
 	take_cross_cqes(w);
-	fn(arg, now_ns);
+	fn(arg, update_now(w));
 }
 
 static void run_commands(struct ur_worker *w, bool last)
@@ -425,9 +428,7 @@ static void take_late_doorbell(struct ur_worker *w)
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!try_lock(w))
 		return;
-	update_now(w);
-	take_doorbells(w);
-	send_posted(w);
+	take_and_send(w);
 	unlock(w);
 }
 

@@ -101,7 +101,7 @@ STEADY_CNPS, STEADY_S = 8, 40 * CNP_INTERVAL_S  # so many are sent within that t
 STEADY_WRITES, WRITES_MAX = 9, 1000
 
 
-def time_of_write(s, c, region, msn, congested):
+def time_of_write(c, region, msn, congested):
     """(seconds from the first packet of a long WRITE to the last, whether CNPs were sent steadily until it
     began). `congested`: CNPs are sent before and during the WRITE, at most one per interval."""
     first = c.dut_psn
@@ -116,7 +116,7 @@ def time_of_write(s, c, region, msn, congested):
         until = time.monotonic() + 1
         while congested and not c.inbox and time.monotonic() < until:
             notify()
-            s.pump(cnps[-1] + CNP_INTERVAL_S)
+            c.station.pump(cnps[-1] + CNP_INTERVAL_S)
 
     while congested and len(cnps) <= CNPS:
         notify()
@@ -140,10 +140,10 @@ def cnp_slows(s):
         raise Unsupported("the device does not heed CNPs")
     c = s.connect(timeout=0)
     region = s.dut.region()
-    quick = min(time_of_write(s, c, region, msn, False)[0] for msn in range(1, 21))
+    quick = min(time_of_write(c, region, msn, False)[0] for msn in range(1, 21))
     slow = []
     for msn in range(21, 21 + WRITES_MAX):
-        seconds, steady = time_of_write(s, c, region, msn, True)
+        seconds, steady = time_of_write(c, region, msn, True)
         slow += [seconds] if steady else []
         if len(slow) == STEADY_WRITES:
             break
