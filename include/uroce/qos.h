@@ -2,6 +2,7 @@
 #ifndef UROCE_QOS_H
 #define UROCE_QOS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -90,6 +91,8 @@ struct uroce_qos_attr {
 	enum uroce_policy policy; /* within a lane */
 	uint32_t turn_wqes;	  /* work requests begun in a turn, [1, 65535] */
 	uint32_t turn_bytes;	  /* bytes of frames in a turn, [1, 2^24] */
+	/* RR and WRR: a queue pair that has had less than its share goes before those with a backlog. */
+	bool sparse_first;
 	/*
 	 * DSCP * 4 + ECN of service levels whose sl_dscp is 0; its ECN bits are those of all. A
 	 * traffic class of an address vector takes precedence.

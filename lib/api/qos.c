@@ -39,7 +39,8 @@ void ur_qos_of_config(const struct ur_config *cfg, uint8_t mtu_shift, struct ur_
 				  .mtu_shift = mtu_shift},
 			   .sched = {.policy = (enum ur_emux_policy)cfg->qos.policy,
 				     .wqes = cfg->qos.turn_wqes,
-				     .burst = cfg->qos.turn_bytes}},
+				     .burst = cfg->qos.turn_bytes,
+				     .in_turn = !cfg->qos.sparse_first}},
 		.rate_gbps = cfg->port.rate_gbps,
 	};
 	memcpy(vl->high, cfg->qos.vl_high.entry, sizeof(vl->high));
@@ -63,6 +64,7 @@ static void to_config(const struct ur_qos *qos, struct ur_config *cfg)
 	cfg->qos.policy = (int)qos->engine.sched.policy;
 	cfg->qos.turn_wqes = qos->engine.sched.wqes;
 	cfg->qos.turn_bytes = qos->engine.sched.burst;
+	cfg->qos.sparse_first = !qos->engine.sched.in_turn;
 	ur_dscp_map_to_config(&qos->dscp_map, cfg);
 	cfg->port.rate_gbps = qos->rate_gbps;
 }
@@ -195,7 +197,8 @@ int uroce_set_qos(struct ibv_context *ctx, const struct uroce_qos_attr *a, char 
 				  .low_cnt = a->low_cnt,
 				  .high_limit = a->high_limit,
 				  .mtu_shift = dev->mtu_shift},
-			   .sched = {(enum ur_emux_policy)a->policy, a->turn_wqes, a->turn_bytes}},
+			   .sched = {(enum ur_emux_policy)a->policy, a->turn_wqes, a->turn_bytes,
+				     !a->sparse_first}},
 		.dscp_map = {.traffic_class = a->traffic_class},
 		.rate_gbps = a->rate_gbps,
 	};
@@ -231,6 +234,7 @@ int uroce_query_qos(struct ibv_context *ctx, struct uroce_qos_attr *a)
 		.policy = (enum uroce_policy)qos.engine.sched.policy,
 		.turn_wqes = qos.engine.sched.wqes,
 		.turn_bytes = qos.engine.sched.burst,
+		.sparse_first = !qos.engine.sched.in_turn,
 		.traffic_class = qos.dscp_map.traffic_class,
 		.rate_gbps = qos.rate_gbps,
 	};
@@ -370,6 +374,7 @@ static void emit_qos(struct ur_emit *e, const struct ur_qos *qos)
 	ur_emit_str(e, "policy", policies[qos->engine.sched.policy]);
 	ur_emit_u64(e, "turn_wqes", qos->engine.sched.wqes);
 	ur_emit_u64(e, "turn_bytes", qos->engine.sched.burst);
+	ur_emit_u64(e, "sparse_first", !qos->engine.sched.in_turn);
 	ur_emit_u64(e, "traffic_class", qos->dscp_map.traffic_class);
 	emit_by_sl(e, "sl_dscp", qos->dscp_map.dscp);
 	emit_by_sl(e, "sl_pcp", qos->dscp_map.pcp);

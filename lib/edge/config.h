@@ -29,7 +29,7 @@
 
 #define UR_CONFIG_TEXT	       256 /* bytes of a text value, NUL included (rte_cfgfile's limit) */
 #define UR_CONFIG_NEIGHBORS    64  /* static neighbours at most */
-#define UR_CONFIG_KEYS_MAX     144 /* at least the keys of all sections; checked when compiled */
+#define UR_CONFIG_KEYS_MAX     152 /* at least the keys of all sections; checked when compiled */
 #define UR_CONFIG_SECTIONS_MAX 16
 #define UR_WORKERS_MAX	       8
 #define UR_CONFIG_SPRAY_ALL    255 /* [transport] spray = all */

@@ -297,7 +297,10 @@
 	K(qos, turn_wqes, "turn_wqes", U32, 1, 65535, "8",                                         \
 	  "work requests that a queue pair may begin in one turn")                                 \
 	K(qos, turn_bytes, "turn_bytes", U32, 1, 16777216, "16384",                                \
-	  "bytes of frames after which a turn ends")
+	  "bytes of frames after which a turn ends")                                               \
+	K(qos, sparse_first, "sparse_first", BOOL, 0, 0, "yes",                                    \
+	  "policies rr and wrr: a queue pair that has little to send, less than its share, is "    \
+	  "served before those with a backlog")
 
 #define UR_CONFIG_KEYS_PACING(K)                                                                    \
 	K(pacing, mode, "mode", CHOICE, UR_PACING_WORDS, 0, "none",                                 \

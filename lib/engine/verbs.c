@@ -203,6 +203,7 @@ int ur_engine_create_qp(struct ur_engine *e, const struct ur_qp_create *a, uint6
 	qp->port_mtu_shift = e->mtu_shift;
 	qp->res_max = resources_of(a);
 	ur_emux_queue_init(&e->core.emux, &qp->sq_queue, NODE_SQ, 0);
+	qp->sq_queue.may_lead = true;
 	ur_emux_queue_init(&e->core.emux, &qp->rsp_queue, NODE_RSP, 0);
 	if (ops->reliable)
 		qp->ack_node.kind = NODE_ACK;

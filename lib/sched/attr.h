@@ -2,6 +2,7 @@
 #ifndef UR_SCHED_ATTR_H
 #define UR_SCHED_ATTR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Configuration of how the queues of a lane share it. emux.h has the scheduler. */
@@ -31,6 +32,7 @@ struct ur_emux_attr {
 	enum ur_emux_policy policy;
 	uint32_t wqes;	/* WQEs begun per turn, [1, 2^24] */
 	uint32_t burst; /* bytes of frames per turn, [1, 2^24] */
+	bool in_turn;	/* sparse queues do not go first */
 };
 
 #endif

@@ -3,6 +3,8 @@
 
 #include "wire/assert.h"
 
+#define LONG_AGO 0x8000 /* turns, for a queue that has not had one */
+
 /* ---- life ---- */
 
 /* The limits let a turn of weight 255 fit into 32 bits. */
@@ -46,22 +48,35 @@ void ur_emux_queue_init(const struct ur_emux *x, struct ur_emux_queue *q, uint8_
 {
 	*q = (struct ur_emux_queue){.sl = sl, .vl = lane_of(x, sl), .weight = 1};
 	q->node.kind = kind;
+	if (q->vl != UR_VL_CNT)
+		q->served = (uint16_t)(x->backlog_turns[q->vl] - LONG_AGO);
 }
 
 /* ---- lists ---- */
 
+/* SCHED-SPARSE-01. One turn was enough the last time, and since then each queue with a backlog could have had one. */
+static bool is_sparse(const struct ur_emux *x, const struct ur_emux_queue *q)
+{
+	uint16_t turns = (uint16_t)(x->backlog_turns[q->vl] - q->served);
+
+	if (!q->may_lead || q->was_long || x->attr.in_turn)
+		return false;
+	return !(x->ready_priorities[q->vl] & 1u << UR_EMUX_BACKLOG) ||
+	       turns >= x->ready[q->vl][UR_EMUX_BACKLOG].ready_cnt;
+}
+
 /* SCHED-POLICY-01 */
 static unsigned list_of(const struct ur_emux *x, const struct ur_emux_queue *q)
 {
-	return x->attr.policy == UR_EMUX_STRICT ? q->priority : 0;
+	if (x->attr.policy == UR_EMUX_STRICT)
+		return q->priority;
+	return is_sparse(x, q) ? UR_EMUX_SPARSE : UR_EMUX_BACKLOG;
 }
 
-static void make_ready(struct ur_emux *x, struct ur_emux_queue *q)
+static void make_ready(struct ur_emux *x, struct ur_emux_queue *q, unsigned p)
 {
-	unsigned p = list_of(x, q);
-
 	q->state = UR_EMUX_READY;
-	q->at = (uint8_t)p;
+	q->at = p & (UR_EMUX_PRIORITIES - 1);
 	ur_sched_set(&x->ready[q->vl][p], &q->node, true);
 	x->ready_cnt++;
 	x->ready_priorities[q->vl] |= (uint8_t)(1u << p);
@@ -82,7 +97,8 @@ void ur_emux_list_emptied(struct ur_emux *x, const struct ur_emux_queue *q)
 		x->ready_lanes &= (uint16_t) ~(1u << q->vl);
 }
 
-void ur_emux_deactivate(struct ur_emux *x, struct ur_emux_queue *q)
+/* Takes the queue out of its list and ends its turn. */
+static void leave(struct ur_emux *x, struct ur_emux_queue *q)
 {
 	unsigned vl = q->vl;
 
@@ -102,13 +118,19 @@ void ur_emux_deactivate(struct ur_emux *x, struct ur_emux_queue *q)
 	q->state = UR_EMUX_IDLE;
 }
 
+void ur_emux_deactivate(struct ur_emux *x, struct ur_emux_queue *q)
+{
+	leave(x, q);
+	ur_emux_rest(q);
+}
+
 /* SCHED-READY-01 */
 void ur_emux_activate(struct ur_emux *x, struct ur_emux_queue *q)
 {
 	if (q->vl == UR_VL_CNT)
 		q->state = UR_EMUX_UNSERVED;
 	else if (ur_emux_may_go(q))
-		make_ready(x, q);
+		make_ready(x, q, list_of(x, q));
 	else
 		hold(x, q);
 }
@@ -120,7 +142,7 @@ static void requeue(struct ur_emux *x, struct ur_emux_queue *q)
 {
 	if (!ur_emux_is_active(q))
 		return;
-	ur_emux_deactivate(x, q);
+	leave(x, q);
 	ur_emux_activate(x, q);
 }
 
@@ -128,7 +150,7 @@ void ur_emux_remap(struct ur_emux *x, struct ur_emux_queue *q)
 {
 	bool active = ur_emux_is_active(q);
 
-	ur_emux_deactivate(x, q);
+	leave(x, q);
 	q->vl = lane_of(x, q->sl);
 	if (active)
 		ur_emux_activate(x, q);
@@ -145,7 +167,7 @@ void ur_emux_set_sl(struct ur_emux *x, struct ur_emux_queue *q, uint8_t sl)
 void ur_emux_set_share(struct ur_emux *x, struct ur_emux_queue *q, uint8_t priority, uint8_t weight)
 {
 	UR_ASSERT(priority < UR_EMUX_PRIORITIES && weight >= 1);
-	q->priority = priority;
+	q->priority = priority & (UR_EMUX_PRIORITIES - 1);
 	q->weight = weight;
 	ur_emux_remap(x, q);
 }
@@ -156,7 +178,7 @@ void ur_emux_set_gate(struct ur_emux *x, struct ur_emux_queue *q, struct ur_gate
 
 	if (q->gate == gate)
 		return;
-	ur_emux_deactivate(x, q);
+	leave(x, q);
 	q->gate = gate;
 	if (active)
 		ur_emux_activate(x, q);
@@ -207,10 +229,15 @@ void ur_emux_end_turn(struct ur_emux *x, unsigned vl)
 	if (!q)
 		return;
 	t->queue = NULL;
-	if (ur_emux_may_go(q))
-		ur_sched_rotate(&x->ready[vl][q->at], &q->node);
-	else
+	q->overran = true;
+	if (!ur_emux_may_go(q)) {
 		requeue(x, q);
+	} else if (q->at == UR_EMUX_SPARSE && x->attr.policy != UR_EMUX_STRICT) {
+		leave(x, q);
+		make_ready(x, q, UR_EMUX_BACKLOG);
+	} else {
+		ur_sched_rotate(&x->ready[vl][q->at], &q->node);
+	}
 }
 
 /* ---- for tests ---- */

@@ -29,12 +29,16 @@ struct ur_gate {
 /* A send queue or a queue of responses. */
 struct ur_emux_queue {
 	struct ur_sched_node node; /* in a ready list or in a gate's */
-	uint8_t state;		   /* private: enum ur_emux_state */
-	uint8_t at;		   /* private: index of its ready list in the lane */
-	uint8_t sl;		   /* service level, [0, 15] */
+	uint8_t state : 2;	   /* private: enum ur_emux_state */
+	bool overran : 1;	   /* private: one turn was not enough since it became active */
+	bool was_long : 1;	   /* private: nor was it the last time */
+	bool may_lead : 1;	   /* SCHED-SPARSE-01 applies to it */
+	uint8_t priority : 3;	   /* [0, UR_EMUX_PRIORITIES), UR_EMUX_STRICT */
+	uint8_t at : 4;		   /* private: index of its ready list in the lane */
+	uint8_t sl : 4;		   /* service level, [0, 15] */
 	uint8_t vl;		   /* lane of `sl`; UR_VL_CNT: unserved */
-	uint8_t priority;	   /* [0, UR_EMUX_PRIORITIES), UR_EMUX_STRICT */
 	uint8_t weight;		   /* [1, 255], UR_EMUX_WRR */
+	uint16_t served;	   /* private: `backlog_turns` of its lane at its last turn */
 	struct ur_gate *gate;	   /* NULL: none */
 };
 
@@ -52,6 +56,7 @@ struct ur_emux {
 	const struct ur_vl *vl;
 	struct ur_emux_turn turn[UR_VL_CNT];
 	uint8_t ready_priorities[UR_VL_CNT]; /* bit p: ready[v][p] is not empty */
+	uint16_t backlog_turns[UR_VL_CNT];   /* turns begun of queues in list UR_EMUX_BACKLOG */
 	struct ur_sched ready[UR_VL_CNT][UR_EMUX_PRIORITIES];
 	/* Counters: turns begun; turns without a packet; queues of a ready list moved to a closed
 	 * gate; queues woken by an opened gate. */
@@ -81,6 +86,9 @@ void ur_emux_queue_init(const struct ur_emux *x, struct ur_emux_queue *q, uint8_
 void ur_emux_activate(struct ur_emux *x, struct ur_emux_queue *q);
 /* Takes the queue out of its list and ends its turn. Before the queue is freed it must be idle. */
 void ur_emux_deactivate(struct ur_emux *x, struct ur_emux_queue *q);
+
+/* Lists of a lane where priorities do not count, SCHED-SPARSE-01. */
+enum { UR_EMUX_BACKLOG, UR_EMUX_SPARSE };
 
 enum ur_emux_state {
 	UR_EMUX_IDLE,
@@ -133,6 +141,10 @@ static inline void ur_emux_open_turn(struct ur_emux *x, unsigned vl, struct ur_e
 		.wqes = x->attr.wqes * times,
 	};
 	x->turns++;
+	if (x->ready_priorities[vl] & 1u << UR_EMUX_BACKLOG) {
+		x->backlog_turns[vl] += q->at == UR_EMUX_BACKLOG;
+		q->served = x->backlog_turns[vl];
+	}
 }
 
 /*
@@ -145,7 +157,8 @@ static inline struct ur_emux_queue *ur_emux_turn(struct ur_emux *x, unsigned vl)
 
 	if (q && ur_emux_may_go(q))
 		return q;
-	q = (struct ur_emux_queue *)(void *)ur_sched_peek(&x->ready[vl][0]);
+	q = (struct ur_emux_queue *)(void *)ur_sched_peek(
+		&x->ready[vl][x->ready_priorities[vl] >> 1 & 1]);
 	if (x->attr.policy != UR_EMUX_RR || !q || q->gate)
 		return ur_emux_begin_turn(x, vl);
 	ur_emux_open_turn(x, vl, q, 1);
@@ -168,6 +181,13 @@ static inline bool ur_emux_charge(struct ur_emux *x, unsigned vl, uint32_t bytes
 	return true;
 }
 
+static inline void ur_emux_rest(struct ur_emux_queue *q)
+{
+	q->state = UR_EMUX_IDLE;
+	q->was_long = q->overran;
+	q->overran = false;
+}
+
 /* The list of queue `q`, which was in it, is empty. */
 void ur_emux_list_emptied(struct ur_emux *x, const struct ur_emux_queue *q);
 
@@ -181,7 +201,7 @@ static inline void ur_emux_finish(struct ur_emux *x, unsigned vl, struct ur_emux
 	if (list->ready_cnt == 0)
 		ur_emux_list_emptied(x, q);
 	x->turn[vl].queue = NULL;
-	q->state = UR_EMUX_IDLE;
+	ur_emux_rest(q);
 }
 
 /* Ends the turn in `vl`: it is used up, or the queue has nothing more to send. */

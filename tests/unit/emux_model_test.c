@@ -19,6 +19,8 @@ struct model_queue {
 	unsigned sl, priority, weight;
 	int gate; /* -1: none */
 	int list; /* -1: in none */
+	bool may_lead, overran, was_long;
+	uint16_t served; /* turns of the backlog of its lane until its own last one */
 };
 
 struct model {
@@ -27,11 +29,14 @@ struct model {
 	int lane[16]; /* of a service level, -1: none */
 	enum ur_emux_policy policy;
 	uint32_t wqes, burst;
+	bool in_turn;
+	uint16_t backlog_turns[UR_VL_CNT];
 	unsigned order[LISTS][QUEUES], cnt[LISTS];
 	int turn[UR_VL_CNT]; /* queue that has the turn; -1: none */
 	bool has_sent[UR_VL_CNT];
 	int64_t bytes_left[UR_VL_CNT], wqes_left[UR_VL_CNT];
 	uint64_t turns, blind, sifted, woken;
+	uint64_t led; /* turns of queues that went before a backlog */
 };
 
 static struct model m;
@@ -79,6 +84,14 @@ static int closed_gate_list(unsigned i)
 	return g >= 0 && m.closed[g] ? gate_list((unsigned)g) : -1;
 }
 
+/* Whether a queue that becomes ready goes before the backlog of its lane. */
+static bool leads(unsigned i, unsigned lane)
+{
+	return m.policy != UR_EMUX_STRICT && !m.in_turn && m.q[i].may_lead && !m.q[i].was_long &&
+	       (uint16_t)(m.backlog_turns[lane] - m.q[i].served) >=
+		       m.cnt[lane * UR_EMUX_PRIORITIES + UR_EMUX_BACKLOG];
+}
+
 /* Appends the queue to the list that it belongs to now. */
 static void place(unsigned i)
 {
@@ -88,8 +101,9 @@ static void place(unsigned i)
 	if (!m.q[i].active || lane < 0)
 		return;
 	if (l < 0)
-		l = lane * UR_EMUX_PRIORITIES +
-		    (m.policy == UR_EMUX_STRICT ? (int)m.q[i].priority : 0);
+		l = lane * UR_EMUX_PRIORITIES + (m.policy == UR_EMUX_STRICT ? (int)m.q[i].priority
+						 : leads(i, (unsigned)lane) ? UR_EMUX_SPARSE
+									    : UR_EMUX_BACKLOG);
 	m.order[l][m.cnt[l]++] = i;
 	m.q[i].list = l;
 }
@@ -123,6 +137,11 @@ static int model_turn(unsigned lane)
 			m.bytes_left[lane] = (int64_t)m.burst * times;
 			m.wqes_left[lane] = (int64_t)m.wqes * times;
 			m.turns++;
+			if (m.cnt[lane * UR_EMUX_PRIORITIES + UR_EMUX_BACKLOG]) {
+				m.backlog_turns[lane] += p == UR_EMUX_BACKLOG;
+				m.q[i].served = m.backlog_turns[lane];
+				m.led += p == UR_EMUX_SPARSE && m.policy != UR_EMUX_STRICT;
+			}
 			return (int)i;
 		}
 	}
@@ -134,9 +153,22 @@ static void model_end_turn(unsigned lane)
 	int i = m.turn[lane];
 
 	m.blind += !m.has_sent[lane];
-	if (i >= 0)
-		place((unsigned)i);
 	m.turn[lane] = -1;
+	if (i < 0)
+		return;
+	m.q[i].overran = true;
+	if (closed_gate_list((unsigned)i) >= 0) {
+		place((unsigned)i);
+	} else {
+		/* To the end of its list, or of the backlog. */
+		unsigned l = (unsigned)m.q[i].list;
+
+		if (m.policy != UR_EMUX_STRICT)
+			l = lane * UR_EMUX_PRIORITIES + UR_EMUX_BACKLOG;
+		leave((unsigned)i);
+		m.order[l][m.cnt[l]++] = (unsigned)i;
+		m.q[i].list = (int)l;
+	}
 }
 
 /* ---- comparison ---- */
@@ -193,6 +225,10 @@ static void activity(void)
 	if (m.q[i].active == active)
 		return;
 	m.q[i].active = active;
+	if (!active) {
+		m.q[i].was_long = m.q[i].overran;
+		m.q[i].overran = false;
+	}
 	place(i);
 }
 
@@ -280,7 +316,8 @@ static void change_share(void)
 static void change_tables(void)
 {
 	struct ur_vl_attr a;
-	struct ur_emux_attr attr = {(enum ur_emux_policy)below(3), 1 + below(10), 1 + below(20000)};
+	struct ur_emux_attr attr = {(enum ur_emux_policy)below(3), 1 + below(10), 1 + below(20000),
+				    below(4) == 0};
 
 	ur_vl_attr_default(&a);
 	for (unsigned sl = 0; sl < 6; sl++)
@@ -291,6 +328,7 @@ static void change_tables(void)
 	m.policy = attr.policy;
 	m.wqes = attr.wqes;
 	m.burst = attr.burst;
+	m.in_turn = attr.in_turn;
 	for (unsigned sl = 0; sl < 6; sl++)
 		m.lane[sl] = a.sl2vl[sl] == 4 ? -1 : a.sl2vl[sl];
 	for (unsigned v = 0; v < UR_VL_CNT; v++)
@@ -317,12 +355,17 @@ static void start(unsigned number)
 		ur_gate_init(&gate[g]);
 	for (unsigned i = 0; i < QUEUES; i++) {
 		ur_emux_queue_init(&x, &q[i], 0, 0);
-		m.q[i] = (struct model_queue){.weight = 1, .gate = -1, .list = -1};
+		q[i].may_lead = below(4) != 0;
+		m.q[i] = (struct model_queue){.weight = 1,
+					      .gate = -1,
+					      .list = -1,
+					      .may_lead = q[i].may_lead,
+					      .served = 0x8000};
 	}
 	change_tables();
 }
 
-/* SCHED-READY-01, SCHED-TURN-01, SCHED-WAKE-01, SCHED-POLICY-01, SCHED-BLIND-01 */
+/* SCHED-READY-01, SCHED-TURN-01, SCHED-WAKE-01, SCHED-POLICY-01, SCHED-BLIND-01, SCHED-SPARSE-01 */
 Test(emux_model, random_events_lead_to_the_same_lists)
 {
 	/* Frequencies of events, of 64. */
@@ -345,5 +388,6 @@ Test(emux_model, random_events_lead_to_the_same_lists)
 		cr_assert_gt(m.turns, EVENTS / 10);
 		cr_assert_gt(m.sifted, EVENTS / 100);
 		cr_assert_gt(m.woken, EVENTS / 100);
+		cr_assert_gt(m.led, EVENTS / 100);
 	}
 }
