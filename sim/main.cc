@@ -133,6 +133,7 @@ class Run
 	Options o_;
 	sim::Processes *all_;
 	struct ur_cc_attr pacing_ = {};
+	struct ur_engine_qos qos_ = {};
 	sim::Network net_;
 	std::unique_ptr<sim::Topology> topology_;
 	std::unique_ptr<sim::Traffic> traffic_;
@@ -186,11 +187,15 @@ sim::HostAttr Run::host_attr()
 					: sim::Told::NOTHING;
 	a.limits = {};
 	a.limits.workers = 1;
-	a.limits.max_qp = o_.max_qp ? o_.max_qp : topology_->hosts();
+	a.limits.max_qp = o_.max_qp ? o_.max_qp : topology_->hosts() * o_.flows;
 	a.limits.max_sge = 1;
 	add_contexts(&a.limits);
-	a.limits.destinations = a.limits.max_qp; /* each peer can be paced */
+	a.limits.destinations =
+		std::min(a.limits.max_qp, topology_->hosts()); /* each peer can be paced */
 	a.pacing = &pacing_;
+	ur_engine_qos_default(&qos_);
+	qos_.sched.in_turn = !o_.sparse_first;
+	a.qos = &qos_;
 	a.max_mr = 1;
 	a.ackreq_every = o_.ackreq_every;
 	a.repath = o_.repath;
@@ -230,6 +235,7 @@ sim::WorkloadAttr Run::workload_attr()
 	sim::WorkloadAttr a;
 
 	a.paths = static_cast<uint8_t>(o_.paths);
+	a.flows = static_cast<uint8_t>(o_.flows);
 	a.mode = named<enum ur_mode>(o_.mode, {"gbn", "reorder", "extended"});
 	a.warm_ns = o_.warm_ns;
 	a.run_ns = o_.run_ns;
@@ -345,6 +351,7 @@ void Run::gather()
 	      &cnt_.rss_mb, &cnt_.cpu_ms, &account_.sent, &account_.received, &account_.lost,
 	      &account_.dropped, &account_.held, &account_.flying, &account_.lost_frames})
 		all_->sum(v, 1);
+	workload_->end();
 	workload_->gather(all_);
 	traffic_->operation.gather(all_);
 }

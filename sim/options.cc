@@ -33,11 +33,8 @@ std::string traffic()
 	return all;
 }
 
-void parse(Options *o, int argc, char **argv)
+void add_network_and_pacing(ns3::CommandLine &cmd, Options *o)
 {
-	ns3::CommandLine cmd;
-
-	cmd.Usage("One run of a pattern through a network of uroce engines; prints JSON.");
 	cmd.AddValue("topology", "tree: a k-ary n-tree; dragonfly", o->topology);
 	cmd.AddValue("k", "ports down of a switch of a tree", o->k);
 	cmd.AddValue("n", "levels of a tree", o->n);
@@ -66,6 +63,10 @@ void parse(Options *o, int argc, char **argv)
 		"round_trip, one_way, switches (the time in them, of every packet, as in the paper)",
 		o->source);
 	cmd.AddValue("mode", "of the queue pairs: gbn, reorder, extended", o->mode);
+}
+
+void add_links_and_load(ns3::CommandLine &cmd, Options *o)
+{
 	cmd.AddValue("lossless", "links have credits", o->lossless);
 	cmd.AddValue("buffer", "with credits: room of an input for each lane, bytes",
 		     o->buffer_bytes);
@@ -83,6 +84,10 @@ void parse(Options *o, int argc, char **argv)
 	cmd.AddValue("repath",
 		     "a timeout changes the UDP source port of a queue pair that does not spray",
 		     o->repath);
+	cmd.AddValue(
+		"sparseFirst",
+		"queue pairs that had less than their share are served before those with a backlog",
+		o->sparse_first);
 	cmd.AddValue("flit", "bytes sent in a nanosecond, in whole flits; 0: use rate",
 		     o->flit_bytes);
 	cmd.AddValue("rate", "of links without flits, bit/s", o->bits_per_s);
@@ -93,7 +98,12 @@ void parse(Options *o, int argc, char **argv)
 		     "messages that a host has outstanding; all-reduce: operations at a time",
 		     o->slots);
 	cmd.AddValue("message", "bytes of a message", o->message_bytes);
-	cmd.AddValue("qps", "queue pairs of a host at most; 0: one for each other host", o->max_qp);
+	cmd.AddValue("qps", "queue pairs of a host at most; 0: --flows for each other host",
+		     o->max_qp);
+	cmd.AddValue(
+		"flows",
+		"queue pairs to each other host at most; a message takes that with the fewest bytes before it",
+		o->flows);
 	cmd.AddValue("ackreq", "packets between two AckReq bits at most", o->ackreq_every);
 	cmd.AddValue("turn", "from an event to the host's turn, ns", o->turn_ns);
 	cmd.AddValue("window", "PSNs in flight of a queue pair at most", o->window);
@@ -106,6 +116,15 @@ void parse(Options *o, int argc, char **argv)
 		"simulate nothing: print the channel dependency graph, which must have no cycle",
 		o->dependencies);
 	cmd.AddValue("oracle", "validate the whole network after each interval", o->oracle);
+}
+
+void parse(Options *o, int argc, char **argv)
+{
+	ns3::CommandLine cmd;
+
+	cmd.Usage("One run of a pattern through a network of uroce engines; prints JSON.");
+	add_network_and_pacing(cmd, o);
+	add_links_and_load(cmd, o);
 	cmd.Parse(argc, argv);
 }
 
@@ -144,6 +163,10 @@ void check(const Options &o)
 	check_in("message", o.message_bytes, 1, 1u << 24);
 	check_in("ackreq", o.ackreq_every, 1, 1u << 16);
 	check_in("qps", o.max_qp, 0, 32766);
+	check_in("flows", o.flows, 1, 255);
+	if (!o.max_qp && hosts * o.flows > 32766)
+		wrong("--flows=" + std::to_string(o.flows) +
+		      " is more than the 32766 queue pairs of a host: give --qps as well");
 	check_in("window", o.window, 4, 1u << 16);
 	if (o.window & (o.window - 1))
 		wrong("--window=" + std::to_string(o.window) + " is no power of two");

@@ -19,6 +19,7 @@ struct Options {
 	uint32_t init0 = 8, init1 = 16, target_ns = 0;
 	bool ewma = false, keep_average = false, release = false;
 	bool lossless = true, oracle = false, dependencies = false, repath = true;
+	bool sparse_first = true;
 	uint32_t flit_bytes = 32, delay_ns = 50, buffer_bytes = 16384, cut_through_bytes = 64;
 	uint64_t bits_per_s = 0, queue_bytes = 0, ecn_bytes = 0;
 	double loss = 0; /* per cent */
@@ -26,7 +27,7 @@ struct Options {
 	uint64_t down_at_ns = 0, down_for_ns = 0, down_every_ns = 0, reroute_ns = 0;
 	double load = 50; /* per cent */
 	uint64_t drain_ns = 0;
-	uint32_t max_qp = 0;
+	uint32_t max_qp = 0, flows = 1;
 	uint32_t slots = 64, message_bytes = 2048, ackreq_every = 1, turn_ns = 10, window = 128;
 	uint64_t warm_ns = 100000, run_ns = 1000000, seed = 1;
 	uint32_t intervals = 20;

@@ -28,6 +28,12 @@ constexpr uint32_t CQ_DEPTH = 256; /* one frame completes at most a send queue *
 /* Kinds of notices: a queue pair is there, with its number and the key of its host's memory; those of traffic follow. */
 constexpr uint32_t OPENED = 0, OF_TRAFFIC = 1;
 
+/* OPENED: the number is a QPN, with that of the flow above it. */
+unsigned flow_of(const Notice &n)
+{
+	return n.a >> 24;
+}
+
 } // namespace
 
 Workload::Workload(Network *net, Topology *topology, Traffic *traffic, const WorkloadAttr &attr)
@@ -48,7 +54,7 @@ void Workload::open_host(unsigned h)
 	if (!host.is_here())
 		return;
 	memory += -reinterpret_cast<uintptr_t>(memory) & 63;
-	side_[h].peer.resize(net_->hosts());
+	side_[h].peer.resize(index(net_->hosts(), 0));
 	cq.cqe = CQ_DEPTH;
 	cq.unarmed = true;
 	side_[h].cq = ur_engine_create_cq(host.memory().take(ur_engine_cq_size(cq.cqe)), &cq);
@@ -62,7 +68,7 @@ void Workload::open_host(unsigned h)
 
 /* ---- queue pairs ---- */
 
-struct ur_qp *Workload::create_qp(unsigned h, unsigned peer)
+struct ur_qp *Workload::create_qp(unsigned h, size_t index)
 {
 	Host &host = net_->host(h);
 	struct ur_qp_create c = {};
@@ -75,25 +81,28 @@ struct ur_qp *Workload::create_qp(unsigned h, unsigned peer)
 	c.cap.max_recv_wr = 1;
 	c.cap.max_send_sge = c.cap.max_recv_sge = 1;
 	c.max_dest_rd_atomic = 1;
-	c.random = mix(static_cast<uint64_t>(peer) << 32 | h, 2);
+	c.random = mix(static_cast<uint64_t>(index) << 32 | h, 2);
 	c.rings = host.memory().take(ur_qp_rings_bytes(&c));
 	UR_ASSERT(ur_engine_create_qp(host.engine(), &c, now_ns(), &qp) == 0);
 	queue_pairs++;
 	return qp;
 }
 
-void Workload::open_peer(unsigned h, unsigned peer)
+void Workload::open_peer(unsigned h, unsigned peer, unsigned flow)
 {
-	side_[h].peer[peer] = std::make_unique<Peer>();
-	side_[h].peer[peer]->qp = create_qp(h, peer);
-	net_->tell({h, peer, OPENED, ur_engine_qpn(side_[h].peer[peer]->qp).v, side_[h].key});
+	std::unique_ptr<Peer> &p = side_[h].peer[index(peer, flow)];
+
+	p = std::make_unique<Peer>();
+	p->qp = create_qp(h, index(peer, flow));
+	net_->tell({h, peer, OPENED, flow << 24 | ur_engine_qpn(p->qp).v, side_[h].key});
 }
 
 /* The other host's queue pair is there. */
 void Workload::connect(unsigned h, const Notice &n)
 {
 	Host &a = net_->host(h), &b = net_->host(n.from);
-	Peer &peer = *side_[h].peer[n.from];
+	size_t at = index(n.from, flow_of(n));
+	Peer &peer = *side_[h].peer[at];
 	struct ur_qp_connection c = {};
 
 	c.path.src = a.gid();
@@ -101,7 +110,7 @@ void Workload::connect(unsigned h, const Notice &n)
 	a.mac(c.path.smac);
 	b.mac(c.path.dmac);
 	c.path.tos = attr_.tos;
-	c.dest_qpn = ur_qpn(n.a);
+	c.dest_qpn = ur_qpn(n.a & 0xffffff);
 	c.path.sport = ur_path_sport(0, ur_engine_qpn(peer.qp), c.dest_qpn);
 	c.sq_psn = c.rq_psn = ur_psn(FIRST_PSN);
 	c.path_mtu = attr_.mtu;
@@ -115,7 +124,7 @@ void Workload::connect(unsigned h, const Notice &n)
 	for (Message &m : peer.queue)
 		begin(&m);
 	while (peer.posted < DEPTH && peer.posted < peer.queue.size())
-		post(h, n.from);
+		post(h, at);
 }
 
 void Workload::noticed(unsigned h, const Notice &n)
@@ -124,8 +133,8 @@ void Workload::noticed(unsigned h, const Notice &n)
 		traffic_->told(h, n.kind - OF_TRAFFIC, n.a);
 		return;
 	}
-	if (!side_[h].peer[n.from])
-		open_peer(h, n.from);
+	if (!side_[h].peer[index(n.from, flow_of(n))])
+		open_peer(h, n.from, flow_of(n));
 	connect(h, n);
 }
 
@@ -142,19 +151,41 @@ void Workload::start()
 	traffic_->start(this);
 }
 
+/* Of the flows to a host, the first with the fewest bytes before a new message. */
+unsigned Workload::idlest(unsigned src, unsigned dst) const
+{
+	unsigned best = 0;
+	uint64_t least = UINT64_MAX;
+
+	for (unsigned flow = 0; flow < attr_.flows && least; flow++) {
+		const Peer *peer = side_[src].peer[index(dst, flow)].get();
+		uint64_t bytes = peer ? peer->bytes : 0;
+
+		if (bytes < least) {
+			least = bytes;
+			best = flow;
+		}
+	}
+	return best;
+}
+
 void Workload::send(uint32_t src, uint32_t dst, uint32_t bytes, uint32_t tag)
 {
 	UR_ASSERT(dst != src && bytes <= traffic_->most_bytes());
-	if (!side_[src].peer[dst])
-		open_peer(src, dst);
-	Peer &peer = *side_[src].peer[dst];
+	unsigned flow = idlest(src, dst);
+	size_t at = index(dst, flow);
+
+	if (!side_[src].peer[at])
+		open_peer(src, dst, flow);
+	Peer &peer = *side_[src].peer[at];
 
 	peer.queue.push_back({bytes, tag, 0});
+	peer.bytes += bytes;
 	if (!peer.connected)
 		return;
 	begin(&peer.queue.back());
 	if (peer.posted < DEPTH)
-		post(src, dst);
+		post(src, at);
 }
 
 /* From now on it takes time. */
@@ -167,13 +198,13 @@ void Workload::begin(Message *m)
 	offered_bytes += m->bytes;
 }
 
-void Workload::post(unsigned h, unsigned dst)
+void Workload::post(unsigned h, size_t index)
 {
-	Peer &peer = *side_[h].peer[dst];
+	Peer &peer = *side_[h].peer[index];
 	struct ibv_sge sge = {IOVA, peer.queue[peer.posted].bytes, side_[h].key};
 	struct ibv_send_wr wr = {};
 
-	wr.wr_id = dst;
+	wr.wr_id = index;
 	wr.sg_list = &sge;
 	wr.num_sge = 1;
 	wr.opcode = IBV_WR_RDMA_WRITE;
@@ -199,13 +230,33 @@ void Workload::record(unsigned h, unsigned dst, const Message &m)
 	if (traffic_->is_open())
 		completed_bytes += m.bytes;
 	message.add(ns);
-	slowdown.add(ns * 1000 / ideal_ns(h, dst, m.bytes));
+	add_slowdown(h, dst, m);
+}
+
+void Workload::add_slowdown(unsigned h, unsigned dst, const Message &m)
+{
+	slowdown.add((now_ns() - m.at_ns) * 1000 / ideal_ns(h, dst, m.bytes));
+}
+
+void Workload::end()
+{
+	for (unsigned h = 0; traffic_->is_open() && h < net_->hosts(); h++)
+		for (size_t i = 0; i < side_[h].peer.size(); i++) {
+			const Peer *peer = side_[h].peer[i].get();
+
+			if (!peer || !peer->connected)
+				continue;
+			for (const Message &m : peer->queue)
+				if (is_measured(m.at_ns))
+					add_slowdown(h, static_cast<unsigned>(i / attr_.flows), m);
+		}
 }
 
 void Workload::complete(unsigned h, const struct ibv_wc &wc)
 {
-	unsigned dst = static_cast<unsigned>(wc.wr_id);
-	Peer &peer = *side_[h].peer[dst];
+	size_t at = static_cast<size_t>(wc.wr_id);
+	unsigned dst = static_cast<unsigned>(at / attr_.flows);
+	Peer &peer = *side_[h].peer[at];
 	Message m = peer.queue.front();
 
 	if (wc.status != IBV_WC_SUCCESS) {
@@ -214,9 +265,10 @@ void Workload::complete(unsigned h, const struct ibv_wc &wc)
 	}
 	peer.queue.pop_front();
 	peer.posted--;
+	peer.bytes -= m.bytes;
 	record(h, dst, m);
 	if (peer.queue.size() > peer.posted)
-		post(h, dst);
+		post(h, at);
 	traffic_->completed(h, dst, m.tag);
 }
 

@@ -19,6 +19,7 @@ struct WorkloadAttr {
 	enum ur_mode mode = UR_MODE_EXTENDED;
 	uint8_t tos = 2;      /* ECT(0) */
 	uint8_t paths = 1;    /* UDP source ports that a queue pair sprays over; mode extended */
+	uint8_t flows = 1;    /* queue pairs to each peer at most, see Workload */
 	bool stamps = true;   /* queue pairs agree on delay stamps */
 	uint64_t warm_ns = 0; /* what happens before is not counted */
 	uint64_t run_ns = 1000000; /* measured after that, in `intervals` equal parts */
@@ -28,6 +29,9 @@ struct WorkloadAttr {
 /*
  * Sends messages as WRITEs. Queue pairs are created at their first use: a host tells the other one the number of its own, and
  * connects it when it knows the other's. All hosts write from and to the same memory, which is never read.
+ *
+ * With several flows a message takes the queue pair to its destination that has the fewest bytes before it, so that a short message need
+ * not wait for a long one, as where each message has a connection of its own. A flow has the same number at both ends.
  */
 class Workload : public Sender
 {
@@ -48,6 +52,8 @@ class Workload : public Sender
 		return net_->host(host).is_here();
 	}
 	void tell(uint32_t from, uint32_t to, uint32_t kind, uint32_t tag) override;
+	/* The run is over. Open traffic: what has not completed counts as slow as it is by now. */
+	void end();
 	/* Adds what is counted below in all processes. */
 	void gather(Processes *all);
 
@@ -62,7 +68,7 @@ class Workload : public Sender
 	Histogram one_way;  /* of packets with payload: port to port */
 	/*
 	 * Of messages, from send() to completion: the time, and 1000 times what it is of the ideal time. Of those that
-	 * complete while measured; where traffic is open, of those that were sent while measured.
+	 * complete while measured; where traffic is open, of those that were sent while measured. end() adds to `slowdown`.
 	 */
 	Histogram message, slowdown;
 	uint64_t completed = 0, errors = 0; /* messages, from the start */
@@ -86,29 +92,37 @@ class Workload : public Sender
 		bool connected = false;
 		uint32_t key = 0;	   /* of the other host's memory; when connected */
 		uint32_t posted = 0;	   /* of `queue`, the first are in the send queue */
+		uint64_t bytes = 0;	   /* of `queue` */
 		std::deque<Message> queue; /* not completed */
 	};
 	struct Side {
 		struct ur_cq *cq = nullptr;
 		uint32_t key = 0;
-		std::vector<std::unique_ptr<Peer>> peer; /* made with the queue pair */
+		std::vector<std::unique_ptr<Peer>> peer; /* by index(); made with the queue pair */
 	};
 
 	static constexpr uint32_t DEPTH = 8; /* of a send queue */
 
 	void open_host(unsigned h);
-	struct ur_qp *create_qp(unsigned h, unsigned peer);
-	void open_peer(unsigned h, unsigned peer);
+	struct ur_qp *create_qp(unsigned h, size_t index);
+	/* Of Side::peer. */
+	size_t index(unsigned peer, unsigned flow) const
+	{
+		return static_cast<size_t>(peer) * attr_.flows + flow;
+	}
+	unsigned idlest(unsigned src, unsigned dst) const;
+	void open_peer(unsigned h, unsigned peer, unsigned flow);
 	void connect(unsigned h, const Notice &n);
 	void noticed(unsigned h, const Notice &n);
 	void begin(Message *m);
-	void post(unsigned h, unsigned dst);
+	void post(unsigned h, size_t index);
 	void complete(unsigned h, const struct ibv_wc &wc);
 	void record(unsigned h, unsigned dst, const Message &m);
 	void poll(unsigned h);
 	void arrived(unsigned h, const Frame &f);
 	Interval *current();
 	bool is_measured(uint64_t at_ns) const;
+	void add_slowdown(unsigned h, unsigned dst, const Message &m);
 
 	Network *net_;
 	Topology *topology_;

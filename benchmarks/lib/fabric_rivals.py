@@ -16,14 +16,20 @@ NETWORKS["full"][DROPPING] = {"topology": "tree", "k": 4, "n": 3}
 DROPPING_TRAFFIC = ("incast", "hot_node", "permutation", "uniform_random")
 DROPPING_CONTENDERS = {"swift": {"target": 6000}, "dcqcn": {"ecn": 131072}}
 COLLECTIVE = {"slots": 4, "message": 16384}
-# Messages of 30 MB among those of web search: a longer run, and time for the rest to complete.
-POISSON = {"run": 500_000, "warm": 100_000, "drain": 2_000_000, "load": 50}
+# Messages of 30 MB among those of web search: a longer run, and time for the rest to complete. As in the papers that such sizes are
+# from, a message has a connection of its own, nearly always.
+POISSON = {"run": 500_000, "warm": 100_000, "drain": 2_000_000, "load": 50, "flows": 16}
+ARRIVALS = ("storage", "hadoop", "websearch")
 TRAFFIC = {"incast": {}, "permutation": {}, "hot_node": {}, "alltoall_round_robin": {}, "uniform_random": {},
            "uniform_random_seq_gen": {}, "ring_allreduce": COLLECTIVE, "tree_allreduce": COLLECTIVE, "storage": POISSON,
            "hadoop": POISSON, "websearch": POISSON}
 # Marks at 16 KB, which is the room of an input; Swift's target: an idle round trip of 1 us, and two more for queues.
 CONTENDERS = {"none": {}, "auto": {}, "auto, round trips": {"pacing": "auto", "source": "round_trip"}, "swift": {"target": 3000},
               "dcqcn": {"ecn": 16384}, "cmdpd": {"init0": 8, "init1": 16}}
+# Beside these, without bars: over all ways, and, for arrivals, without the rule that who has little to send goes first.
+PATHS = {"none, 16 paths": {"pacing": "none", "paths": 16}, "auto, 16 paths": {"pacing": "auto", "paths": 16}}
+TURNS = {"none, in turn": {"pacing": "none", "sparseFirst": 0}, "auto, in turn": {"pacing": "auto", "sparseFirst": 0}}
+ALL = {**CONTENDERS, **PATHS, **TURNS}
 AUTOS = {"auto": "AUTO", "auto, round trips": "AUTO by round trips"}  # as shipped, and with [pacing] delay = round_trip
 SHARE = 0.95
 
@@ -34,7 +40,7 @@ def traffics(network):
 
 def words(size, network, traffic, contender, seed):
     w = {**NETWORKS[size][network], **fabric_paper.TIMES[size], "seed": seed, "pattern": traffic, **TRAFFIC[traffic],
-         "pacing": contender, "source": "stamps", **CONTENDERS[contender]}
+         "pacing": contender, "source": "stamps", **ALL[contender]}
     return {**w, **DROPS, **DROPPING_CONTENDERS.get(contender, {})} if network == DROPPING else w
 
 
@@ -48,7 +54,7 @@ def plan(size, seeds):
     for seed in seeds:
         for network in NETWORKS[size]:
             for traffic in traffics(network):
-                for contender in CONTENDERS:
+                for contender in [*CONTENDERS, *PATHS, *(TURNS if traffic in ARRIVALS else [])]:
                     yield words(size, network, traffic, contender, seed)
 
 
@@ -82,12 +88,36 @@ def report(out, cells, size, seeds):
                           *(f"{row[c]['slowdown_p99']:.1f}" for c in CONTENDERS), row["auto"]["throttles"]])
             judge(out, f"{network}, {traffic}", row)
     out.rows += rows
+    report_more(out, cells, size, seeds)
     others = [c for c in CONTENDERS if c != "none"]
     out.table("rivals", "Goodput relative to none (Poisson arrivals: part of the bytes that completed), and p99 slowdown", [
         "network", "traffic", "seeds", "none, Gb/s", *others,
         *(f"{c} p99" for c in CONTENDERS), "auto throttles"], lines)
     out.table("auto", "AUTO relative to no pacing, by seeds: goodput, p99 slowdown, most throttles, most delays stamped by switches", [
         "network", "traffic", "seeds", "none, Gb/s", "goodput", "p99", "throttles", "stamped"], both)
+
+
+def report_more(out, cells, size, seeds):
+    """The runs without bars."""
+    paths, turns = [], []
+    for network in NETWORKS[size]:
+        for traffic in traffics(network):
+            runs = {c: [f for s in seeds if (f := cells.known(words(size, network, traffic, c, s)))] for c in
+                    ("none", "auto", *PATHS, *TURNS)}
+            if all(len(runs[c]) == len(runs["none"]) > 0 for c in PATHS):
+                paths.append([network, traffic, len(runs["none"]), absolute(stats.median([goodput(f) for f in runs["none"]])),
+                              *(span(ratios(runs, c)) for c in PATHS), *(p99(runs[c]) for c in ("none", "auto", *PATHS))])
+            if traffic in ARRIVALS and all(len(runs[c]) == len(runs["none"]) > 0 for c in TURNS):
+                turns.append([network, traffic, len(runs["none"]),
+                              *(p99(runs[c]) for c in ("none, in turn", "none", "auto, in turn", "auto"))])
+    out.table("paths", "Over 16 paths of each queue pair: goodput relative to none over one, and p99 slowdown", [
+        "network", "traffic", "seeds", "none, Gb/s", *PATHS, "none p99", "auto p99", *(f"{c} p99" for c in PATHS)], paths)
+    out.table("turns", "Queue pairs in turn, and those first that had less than their share: p99 slowdown", [
+        "network", "traffic", "seeds", "none, in turn", "none", "auto, in turn", "auto"], turns)
+
+
+def p99(found):
+    return f"{stats.median([slowdown(f) for f in found]):.1f}"
 
 
 def absolute(value):

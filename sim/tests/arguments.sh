@@ -62,6 +62,8 @@ refused --init0=9 --init0=9 --init1=9
 refused --window=100 --window=100
 refused --rate=5 --flit=0 --rate=5
 refused --paths=17 --paths=17
+refused --flows=0 --flows=0
+refused --qps --k=8 --n=4 --flows=16
 refused --load=0 --load=0
 refused '--lossless=0' --loss=1
 refused reroute --topology=dragonfly --reroute=5

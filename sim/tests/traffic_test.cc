@@ -2,8 +2,10 @@
 /* Traffic besides patterns, slowdown, and faults. */
 #include <criterion/criterion.h>
 
+#include <algorithm>
 #include <cinttypes>
 #include <deque>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -184,66 +186,127 @@ Test(traffic, poisson_arrivals_have_the_load_that_was_asked_for)
 	cr_assert(count.last < a.end_ns && count.last > a.end_ns * 9 / 10);
 }
 
+namespace
+{
+
+/* Messages of host 0 to one other, all at once. */
+class Burst : public sim::Traffic
+{
+      public:
+	Burst(uint32_t dst, std::vector<uint32_t> bytes) : dst_(dst), bytes_(std::move(bytes))
+	{
+	}
+	void start(sim::Sender *s) override
+	{
+		for (uint32_t n : bytes_)
+			s->send(0, dst_, n, 0);
+	}
+	void completed(uint32_t, uint32_t, uint32_t) override
+	{
+	}
+	uint32_t most_bytes() const override
+	{
+		return *std::max_element(bytes_.begin(), bytes_.end());
+	}
+	bool is_open() const override
+	{
+		return true;
+	}
+
+      private:
+	uint32_t dst_;
+	std::vector<uint32_t> bytes_;
+};
+
+/* What becomes of them in a network that is idle otherwise. `look` is called when the run is over. */
+void run_burst(sim::Topology *t, Burst *burst, sim::WorkloadAttr load,
+	       const std::function<void(sim::Workload &)> &look)
+{
+	sim::HostAttr host;
+	sim::WireAttr wire;
+	sim::Network net;
+
+	host.limits.max_qp = t->hosts() * load.flows;
+	host.turn_delay_ns = 10;
+	host.ackreq_every = 1;
+	wire.flit_bytes = 32;
+	wire.delay_ns = 50;
+	wire.cut_through_bytes = 64;
+	wire.credit_bytes = 16384;
+	sim::build(&net, t, host, sim::SwitchAttr(), wire, 5);
+	{
+		sim::Workload w(&net, t, burst, load);
+
+		w.start();
+		ns3::Simulator::Stop(ns3::NanoSeconds(load.run_ns));
+		ns3::Simulator::Run();
+		w.end();
+		look(w);
+	}
+	ns3::Simulator::Destroy();
+}
+
+} // namespace
+
 /* A message alone: the network is idle, and its slowdown is 1. */
 Test(traffic, the_ideal_time_is_that_of_a_message_alone)
 {
-	class Single : public sim::Traffic
-	{
-	      public:
-		Single(uint32_t dst, uint32_t bytes) : dst_(dst), bytes_(bytes)
-		{
-		}
-		void start(sim::Sender *s) override
-		{
-			s->send(0, dst_, bytes_, 0);
-		}
-		void completed(uint32_t, uint32_t, uint32_t) override
-		{
-		}
-		uint32_t most_bytes() const override
-		{
-			return bytes_;
-		}
-
-	      private:
-		uint32_t dst_, bytes_;
-	};
-
 	for (enum ur_mode mode : {UR_MODE_GBN, UR_MODE_REORDER, UR_MODE_EXTENDED})
 		for (uint32_t dst : {1u, 5u, 19u})
 			for (uint32_t bytes : {1u, 2048u, 2049u, 5000u, 100000u}) {
 				auto t = dst == 19 ? sim::make_dragonfly(1, 4, 1,
 									 sim::Detour::NEVER, 1)
 						   : sim::make_fat_tree(4, 2, sim::UpPort::ECMP, 1);
-				Single single(dst, bytes);
+				Burst single(dst, {bytes});
 				sim::WorkloadAttr load;
-				sim::HostAttr host;
-				sim::WireAttr wire;
-				sim::Network net;
 
-				host.limits.max_qp = t->hosts();
-				host.turn_delay_ns = 10;
-				host.ackreq_every = 1;
-				wire.flit_bytes = 32;
-				wire.delay_ns = 50;
-				wire.cut_through_bytes = 64;
-				wire.credit_bytes = 16384;
 				load.mode = mode;
-				sim::build(&net, t.get(), host, sim::SwitchAttr(), wire, 5);
-				{
-					sim::Workload w(&net, t.get(), &single, load);
-
-					w.start();
-					ns3::Simulator::Stop(ns3::NanoSeconds(900000));
-					ns3::Simulator::Run();
-					cr_assert_eq(w.slowdown.count(), 1u);
+				run_burst(t.get(), &single, load, [&](sim::Workload &w) {
+					cr_assert_eq(w.message.count(), 1u);
 					cr_assert(w.slowdown.max() >= 980 &&
 							  w.slowdown.max() <= 1020,
 						  "mode %d, %u bytes to %u: %" PRIu64, mode, bytes,
 						  dst, w.slowdown.max());
-				}
-				ns3::Simulator::Destroy();
+				});
 			}
+}
+
+/* A queue pair keeps the order of its messages, so a short one waits for a long one before it, unless it has another. */
+Test(traffic, with_several_flows_a_short_message_does_not_wait_for_a_long_one)
+{
+	uint64_t most[2];
+
+	for (uint8_t flows : {1, 2}) {
+		auto t = sim::make_fat_tree(4, 2, sim::UpPort::ECMP, 1);
+		Burst burst(5, {1000000, 1000});
+		sim::WorkloadAttr load;
+
+		load.flows = flows;
+		run_burst(t.get(), &burst, load, [&](sim::Workload &w) {
+			cr_assert_eq(w.queue_pairs, 2u * flows);
+			cr_assert_eq(w.unfinished() + w.errors, 0u);
+			most[flows - 1] = w.slowdown.max();
+		});
+	}
+	cr_assert_gt(most[0], 50000u, "%" PRIu64, most[0]);
+	cr_assert_lt(most[1], 3000u, "%" PRIu64, most[1]);
+}
+
+/* A message of which the run does not see the end is as slow as it is by then: a percentile must not forget it. */
+Test(traffic, what_has_not_completed_counts_as_slow)
+{
+	auto t = sim::make_fat_tree(4, 2, sim::UpPort::ECMP, 1);
+	Burst burst(5, {1000000, 1000});
+	sim::WorkloadAttr load;
+
+	load.run_ns = 20000;
+	load.intervals = 1;
+	run_burst(t.get(), &burst, load, [&](sim::Workload &w) {
+		cr_assert_eq(w.unfinished(), 2u);
+		cr_assert_eq(w.message.count(), 0u);
+		cr_assert_eq(w.slowdown.count(), 2u);
+		cr_assert_gt(w.slowdown.max(), 15000u, "%" PRIu64, w.slowdown.max());
+	});
 }
 
 Test(run, all_reduce_and_arrivals_end_on_a_tree_and_a_dragonfly)
