@@ -188,7 +188,7 @@ static inline void end_turn(struct ur_emux *x, unsigned vl, struct ur_emux_queue
 			    const struct served *s)
 {
 	if (__builtin_expect(s->then == SERVED_ALL, 1)) {
-		ur_emux_finish(x, vl, q);
+		ur_emux_finish(x, vl, q, s->bytes);
 		ur_qp_follow_deadline(UR_QP_OF(q, sq_queue));
 		return;
 	}

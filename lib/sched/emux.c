@@ -3,7 +3,8 @@
 
 #include "wire/assert.h"
 
-#define LONG_AGO 0x8000 /* turns, for a queue that has not had one */
+#define LONG_AGO   0x8000 /* turns, for a queue that has not had one */
+#define TURN_UNITS 256	  /* at most, of what a queue spends; 255 turns fit into 16 bits */
 
 /* ---- life ---- */
 
@@ -13,6 +14,9 @@ static void set_attr(struct ur_emux *x, const struct ur_emux_attr *attr)
 	UR_ASSERT(attr->wqes >= 1 && attr->wqes <= 1 << 24);
 	UR_ASSERT(attr->burst >= 1 && attr->burst <= 1 << 24);
 	x->attr = *attr;
+	x->spent_shift = 0;
+	while (attr->burst >> x->spent_shift > TURN_UNITS)
+		x->spent_shift++;
 }
 
 void ur_emux_init(struct ur_emux *x, const struct ur_emux_attr *attr, const struct ur_vl *vl)
@@ -49,24 +53,39 @@ void ur_emux_queue_init(const struct ur_emux *x, struct ur_emux_queue *q, uint8_
 	*q = (struct ur_emux_queue){.sl = sl, .vl = lane_of(x, sl), .weight = 1};
 	q->node.kind = kind;
 	if (q->vl != UR_VL_CNT)
-		q->served = (uint16_t)(x->backlog_turns[q->vl] - LONG_AGO);
+		q->since = (uint16_t)(x->backlog_turns[q->vl] - LONG_AGO);
 }
 
 /* ---- lists ---- */
 
-/* SCHED-SPARSE-01. One turn was enough the last time, and since then each queue with a backlog could have had one. */
-static bool is_sparse(const struct ur_emux *x, const struct ur_emux_queue *q)
+/* How many times as long its turn is. */
+static uint32_t times_of(const struct ur_emux *x, const struct ur_emux_queue *q)
 {
-	uint16_t turns = (uint16_t)(x->backlog_turns[q->vl] - q->served);
+	return x->attr.policy == UR_EMUX_WRR ? q->weight : 1;
+}
+
+/*
+ * SCHED-SPARSE-01. Whether the queue goes before those with a backlog: one turn was enough the last time, and its share of this round
+ * is not spent. A round is over when each queue with a backlog could have had a turn.
+ */
+static bool is_sparse(struct ur_emux *x, struct ur_emux_queue *q)
+{
+	const struct ur_sched *backlog = &x->ready[q->vl][UR_EMUX_BACKLOG];
+	uint16_t turns = (uint16_t)(x->backlog_turns[q->vl] - q->since);
 
 	if (!q->may_lead || q->was_long || x->attr.in_turn)
 		return false;
-	return !(x->ready_priorities[q->vl] & 1u << UR_EMUX_BACKLOG) ||
-	       turns >= x->ready[q->vl][UR_EMUX_BACKLOG].ready_cnt;
+	if (backlog->ready_cnt == 0)
+		return true;
+	if (turns >= backlog->ready_cnt) {
+		q->since = x->backlog_turns[q->vl];
+		q->spent = 0;
+	}
+	return q->spent < (x->attr.burst >> x->spent_shift) * times_of(x, q);
 }
 
 /* SCHED-POLICY-01 */
-static unsigned list_of(const struct ur_emux *x, const struct ur_emux_queue *q)
+static unsigned list_of(struct ur_emux *x, struct ur_emux_queue *q)
 {
 	if (x->attr.policy == UR_EMUX_STRICT)
 		return q->priority;
@@ -108,6 +127,8 @@ static void leave(struct ur_emux *x, struct ur_emux_queue *q)
 	} else if (q->state == UR_EMUX_READY) {
 		struct ur_sched *list = &x->ready[vl][q->at];
 
+		if (x->turn[vl].queue == q)
+			ur_emux_spend(x, vl, q, 0);
 		ur_sched_set(list, &q->node, false);
 		x->ready_cnt--;
 		if (list->ready_cnt == 0)
@@ -213,7 +234,7 @@ struct ur_emux_queue *ur_emux_begin_turn(struct ur_emux *x, unsigned vl)
 			x->sifted++;
 			continue;
 		}
-		ur_emux_open_turn(x, vl, q, x->attr.policy == UR_EMUX_WRR ? q->weight : 1);
+		ur_emux_open_turn(x, vl, q, times_of(x, q));
 		return q;
 	}
 	return NULL;

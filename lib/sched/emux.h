@@ -38,13 +38,15 @@ struct ur_emux_queue {
 	uint8_t sl : 4;		   /* service level, [0, 15] */
 	uint8_t vl;		   /* lane of `sl`; UR_VL_CNT: unserved */
 	uint8_t weight;		   /* [1, 255], UR_EMUX_WRR */
-	uint16_t served;	   /* private: `backlog_turns` of its lane at its last turn */
-	struct ur_gate *gate;	   /* NULL: none */
+	/* Private: its share of a round of the backlog; when that began, by `backlog_turns`, and what is spent. */
+	uint16_t since, spent;
+	struct ur_gate *gate; /* NULL: none */
 };
 
 struct ur_emux_turn {
 	struct ur_emux_queue *queue; /* NULL: no turn is open */
 	uint32_t bytes, wqes;	     /* left in the turn; valid while `queue` is set */
+	uint32_t length;	     /* bytes in all; so is this */
 	bool has_sent;		     /* a packet was sent in this turn */
 };
 
@@ -57,6 +59,7 @@ struct ur_emux {
 	struct ur_emux_turn turn[UR_VL_CNT];
 	uint8_t ready_priorities[UR_VL_CNT]; /* bit p: ready[v][p] is not empty */
 	uint16_t backlog_turns[UR_VL_CNT];   /* turns begun of queues in list UR_EMUX_BACKLOG */
+	uint8_t spent_shift;		     /* ur_emux_queue.spent has units of 1 << this bytes */
 	struct ur_sched ready[UR_VL_CNT][UR_EMUX_PRIORITIES];
 	/* Counters: turns begun; turns without a packet; queues of a ready list moved to a closed
 	 * gate; queues woken by an opened gate. */
@@ -138,12 +141,13 @@ static inline void ur_emux_open_turn(struct ur_emux *x, unsigned vl, struct ur_e
 	x->turn[vl] = (struct ur_emux_turn){
 		.queue = q,
 		.bytes = x->attr.burst * times,
+		.length = x->attr.burst * times,
 		.wqes = x->attr.wqes * times,
 	};
 	x->turns++;
-	if (x->ready_priorities[vl] & 1u << UR_EMUX_BACKLOG) {
-		x->backlog_turns[vl] += q->at == UR_EMUX_BACKLOG;
-		q->served = x->backlog_turns[vl];
+	if (q->at == UR_EMUX_BACKLOG) {
+		q->since = ++x->backlog_turns[vl];
+		q->spent = 0;
 	}
 }
 
@@ -174,8 +178,10 @@ static inline bool ur_emux_charge(struct ur_emux *x, unsigned vl, uint32_t bytes
 	struct ur_emux_turn *t = &x->turn[vl];
 
 	t->has_sent = true;
-	if (t->bytes <= bytes || t->wqes <= wqes)
+	if (t->bytes <= bytes || t->wqes <= wqes) {
+		t->bytes = t->bytes > bytes ? t->bytes - bytes : 0;
 		return false;
+	}
 	t->bytes -= bytes;
 	t->wqes -= wqes;
 	return true;
@@ -188,14 +194,32 @@ static inline void ur_emux_rest(struct ur_emux_queue *q)
 	q->overran = false;
 }
 
+/* SCHED-SPARSE-01. Takes what the queue has sent in its turn in `vl`, and `more` bytes that it was not charged for, from its share. */
+static inline void ur_emux_spend(const struct ur_emux *x, unsigned vl, struct ur_emux_queue *q,
+				 uint32_t more)
+{
+	const struct ur_emux_turn *t = &x->turn[vl];
+	uint32_t spent;
+
+	if (!q->may_lead || !(x->ready_priorities[vl] & 1u << UR_EMUX_BACKLOG))
+		return;
+	spent = (t->length - t->bytes + more + (1u << x->spent_shift) - 1) >> x->spent_shift;
+	q->spent = (uint16_t)(q->spent + spent < UINT16_MAX ? q->spent + spent : UINT16_MAX);
+}
+
 /* The list of queue `q`, which was in it, is empty. */
 void ur_emux_list_emptied(struct ur_emux *x, const struct ur_emux_queue *q);
 
-/* ur_emux_set() of the queue that has the turn in `vl`: it has nothing more to send. During its turn it is the first of its list. */
-static inline void ur_emux_finish(struct ur_emux *x, unsigned vl, struct ur_emux_queue *q)
+/*
+ * ur_emux_set() of the queue that has the turn in `vl`: it has nothing more to send, and the turn was not charged for its last `bytes`.
+ * During its turn it is the first of its list.
+ */
+static inline void ur_emux_finish(struct ur_emux *x, unsigned vl, struct ur_emux_queue *q,
+				  uint32_t bytes)
 {
 	struct ur_sched *list = &x->ready[vl][q->at];
 
+	ur_emux_spend(x, vl, q, bytes);
 	ur_sched_set(list, &q->node, false);
 	x->ready_cnt--;
 	if (list->ready_cnt == 0)

@@ -20,7 +20,8 @@ struct model_queue {
 	int gate; /* -1: none */
 	int list; /* -1: in none */
 	bool may_lead, overran, was_long;
-	uint16_t served; /* turns of the backlog of its lane until its own last one */
+	uint16_t since; /* turns of the backlog of its lane when its share began */
+	uint32_t spent; /* of its share, in 256 parts of a turn at most */
 };
 
 struct model {
@@ -34,7 +35,7 @@ struct model {
 	unsigned order[LISTS][QUEUES], cnt[LISTS];
 	int turn[UR_VL_CNT]; /* queue that has the turn; -1: none */
 	bool has_sent[UR_VL_CNT];
-	int64_t bytes_left[UR_VL_CNT], wqes_left[UR_VL_CNT];
+	int64_t length[UR_VL_CNT], bytes_left[UR_VL_CNT], wqes_left[UR_VL_CNT];
 	uint64_t turns, blind, sifted, woken;
 	uint64_t led; /* turns of queues that went before a backlog */
 };
@@ -59,6 +60,33 @@ static int gate_list(unsigned g)
 	return (int)(UR_VL_CNT * UR_EMUX_PRIORITIES + g);
 }
 
+static int closed_gate_list(unsigned i)
+{
+	int g = m.q[i].gate;
+
+	return g >= 0 && m.closed[g] ? gate_list((unsigned)g) : -1;
+}
+
+static unsigned backlog_of(unsigned lane)
+{
+	return m.cnt[lane * UR_EMUX_PRIORITIES + UR_EMUX_BACKLOG];
+}
+
+/* The least power of two of which a turn has 256 at most. */
+static uint32_t unit(void)
+{
+	uint32_t bytes = 1;
+
+	while (m.burst / bytes > 256)
+		bytes *= 2;
+	return bytes;
+}
+
+static unsigned times_of(unsigned i)
+{
+	return m.policy == UR_EMUX_WRR ? m.q[i].weight : 1;
+}
+
 static void leave(unsigned i)
 {
 	int l = m.q[i].list;
@@ -66,6 +94,10 @@ static void leave(unsigned i)
 
 	if (l < 0)
 		return;
+	for (unsigned v = 0; v < UR_VL_CNT; v++)
+		if (m.turn[v] == (int)i && m.q[i].may_lead && backlog_of(v))
+			m.q[i].spent +=
+				(uint32_t)((m.length[v] - m.bytes_left[v] + unit() - 1) / unit());
 	while (m.order[l][at] != i)
 		at++;
 	m.cnt[l]--;
@@ -77,19 +109,20 @@ static void leave(unsigned i)
 			m.turn[v] = -1;
 }
 
-static int closed_gate_list(unsigned i)
-{
-	int g = m.q[i].gate;
-
-	return g >= 0 && m.closed[g] ? gate_list((unsigned)g) : -1;
-}
-
 /* Whether a queue that becomes ready goes before the backlog of its lane. */
 static bool leads(unsigned i, unsigned lane)
 {
-	return m.policy != UR_EMUX_STRICT && !m.in_turn && m.q[i].may_lead && !m.q[i].was_long &&
-	       (uint16_t)(m.backlog_turns[lane] - m.q[i].served) >=
-		       m.cnt[lane * UR_EMUX_PRIORITIES + UR_EMUX_BACKLOG];
+	struct model_queue *p = &m.q[i];
+
+	if (m.policy == UR_EMUX_STRICT || m.in_turn || !p->may_lead || p->was_long)
+		return false;
+	if (backlog_of(lane) == 0)
+		return true;
+	if ((uint16_t)(m.backlog_turns[lane] - p->since) >= backlog_of(lane)) {
+		p->since = m.backlog_turns[lane];
+		p->spent = 0;
+	}
+	return p->spent < m.burst / unit() * times_of(i);
 }
 
 /* Appends the queue to the list that it belongs to now. */
@@ -131,16 +164,17 @@ static int model_turn(unsigned lane)
 				m.sifted++;
 				continue;
 			}
-			times = m.policy == UR_EMUX_WRR ? m.q[i].weight : 1;
+			times = times_of(i);
 			m.turn[lane] = (int)i;
 			m.has_sent[lane] = false;
-			m.bytes_left[lane] = (int64_t)m.burst * times;
+			m.bytes_left[lane] = m.length[lane] = (int64_t)m.burst * times;
 			m.wqes_left[lane] = (int64_t)m.wqes * times;
 			m.turns++;
-			if (m.cnt[lane * UR_EMUX_PRIORITIES + UR_EMUX_BACKLOG]) {
-				m.backlog_turns[lane] += p == UR_EMUX_BACKLOG;
-				m.q[i].served = m.backlog_turns[lane];
-				m.led += p == UR_EMUX_SPARSE && m.policy != UR_EMUX_STRICT;
+			if (p == UR_EMUX_BACKLOG) {
+				m.q[i].since = ++m.backlog_turns[lane];
+				m.q[i].spent = 0;
+			} else {
+				m.led += m.policy != UR_EMUX_STRICT && backlog_of(lane);
 			}
 			return (int)i;
 		}
@@ -248,6 +282,8 @@ static void serve(void)
 		m.has_sent[lane] = true;
 		cr_assert_eq(ur_emux_charge(&x, lane, bytes, wqes), goes_on);
 		if (!goes_on) {
+			m.bytes_left[lane] -=
+				bytes < m.bytes_left[lane] ? bytes : m.bytes_left[lane];
 			ur_emux_end_turn(&x, lane);
 			model_end_turn(lane);
 			return;
@@ -360,7 +396,7 @@ static void start(unsigned number)
 					      .gate = -1,
 					      .list = -1,
 					      .may_lead = q[i].may_lead,
-					      .served = 0x8000};
+					      .since = 0x8000};
 	}
 	change_tables();
 }

@@ -69,23 +69,40 @@ Test(emux_sparse, what_does_not_fit_into_one_turn_is_a_backlog)
 	sends_all(3);
 }
 
-/* However often it comes back, each queue with a backlog has had a turn since. */
-Test(emux_sparse, goes_first_once_while_the_backlog_has_a_round)
+/* It may come back while its share lasts, which is as much as a queue with a backlog has in each round. */
+Test(emux_sparse, goes_first_until_its_share_of_the_round_is_spent)
 {
 	start_leading(UR_EMUX_RR);
 	backlog(3);
 	expect_turns(0, "012");
-	wake("4");
-	sends_all(4);
+	for (unsigned i = 0; i < 4; i++) {
+		wake("4");
+		cr_assert_eq(turn(0), 4);
+		cr_assert(sends(0, 4096, 1));
+		sleeps(4);
+	}
 	wake("4");
 	expect_turns(0, "012");
 	sends_all(4);
-	expect_turns(0, "01");
+	/* That was a turn of the backlog; a new share begins with it. */
 	wake("4");
-	expect_turns(0, "201");
 	sends_all(4);
-	expect_turns(0, "201");
+	expect_turns(0, "012");
+}
+
+/* Each message, however short, costs a 256th of a turn at least. */
+Test(emux_sparse, a_share_is_of_256_messages_at_most)
+{
+	start_leading(UR_EMUX_RR);
+	backlog(2);
+	for (unsigned i = 0; i < 256; i++) {
+		wake("4");
+		cr_assert_eq(turn(0), 4);
+		cr_assert(sends(0, 1, 1));
+		sleeps(4);
+	}
 	wake("4");
+	expect_turns(0, "01");
 	sends_all(4);
 }
 
