@@ -276,6 +276,7 @@ SECTIONS = {
     "scheduler": lambda run: {"scheduler": scheduler(run)},
     "connections": lambda run: {"connections": connections(run)},
     "vl": lambda run: {"vl": lanes(run)},
+    "turns": lambda run: {"turns": plain(run, "turns", "in turn")},
     "admission": lambda run: {"admission": admission(run, False), "admission-peers": admission(run, True) + bars(run, "admission")},
     "pacing": lambda run: {"pacing": slow_destination(run), "incast": incast(run)},
     "rxe": lambda run: {"rxe": plain(run, "rxe")},

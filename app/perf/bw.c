@@ -44,8 +44,9 @@ static uint64_t target(const struct perf_session *s, const struct perf_qp *q)
 
 uint32_t perf_bw_post(struct perf_session *s, struct perf_qp *q, uint32_t cnt)
 {
-	const uint64_t mask = s->params.signal_every - 1, remote = target(s, q);
-	const unsigned base_flags = s->params.size <= s->params.inline_bytes &&
+	const uint64_t mask = q->idx == s->ping ? 0 : s->params.signal_every - 1;
+	const uint64_t remote = target(s, q);
+	const unsigned base_flags = perf_size(s, q) <= s->params.inline_bytes &&
 						    s->params.inline_bytes != 0 &&
 						    (s->traits & PERF_T_SOURCE) != 0
 					    ? IBV_SEND_INLINE

@@ -312,6 +312,8 @@ static bool open_run(struct perf_client *c, struct perf_run *run, uint64_t size)
 	}
 	perf_histogram_reset(&c->hist);
 	s->hist = &c->hist;
+	perf_histogram_reset(&c->ping_hist);
+	s->ping_hist = c->o->ping ? &c->ping_hist : NULL;
 	c->links = calloc(run->params.qps, sizeof(*c->links));
 	c->asked_ns = calloc(run->params.qps, sizeof(*c->asked_ns));
 	c->session_open = c->links != NULL && c->asked_ns != NULL;
@@ -407,6 +409,7 @@ static bool end_run(struct perf_client *c, uint64_t size)
 	uroce_query_admission(c->ep->ctx, &admission, NULL, 0, NULL, 0);
 	run->admission = admission.mode;
 	run->port = c->ep->port;
+	run->params.qps -= c->o->ping;
 	if (run->params.mode == PERF_MODE_LAT)
 		run->client.ops = c->hist.cnt;
 	if (run->params.mode == PERF_MODE_LAT)
@@ -430,6 +433,7 @@ static bool run_all(struct perf_client *c, uint64_t size)
 
 	for (struct perf_client *k = c->all; k < perf_client_end(c); k++) {
 		k->run = (struct perf_run){.hist = &k->hist,
+					   .ping_hist = k->o->ping ? &k->ping_hist : NULL,
 					   .peer = k->peer->text,
 					   .config = k->o->config[k->number / k->o->peers_cnt]};
 		measured = measured && open_run(k, &k->run, size);

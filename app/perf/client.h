@@ -35,7 +35,7 @@ struct perf_client {
 	uint64_t *asked_ns;    /* when each began to connect */
 	uint32_t in_transit;   /* of them CONNECTING or CLOSING */
 	uint32_t refused;      /* connect mode: rejected, as the server had no free queue pair */
-	struct perf_histogram hist;
+	struct perf_histogram hist, ping_hist;
 	struct perf_report *report;
 	struct perf_progress progress;
 	struct perf_live live;

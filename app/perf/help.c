@@ -114,6 +114,8 @@ static void print_client(FILE *out)
 	      "  --service-us N         serving a message takes N us, one message at a time\n"
 	      "  --think-us N           each queue pair waits N us after each message (--depth 1)\n"
 	      "  --buffers N            the queue pairs share N buffers on each end (one each)\n"
+	      "  --ping                 one more queue pair beside them sends 8 bytes, one message at\n"
+	      "                         a time; its latency is printed on its own (mode bw)\n"
 	      "  --random-order         queue pairs post in random order, not in turn\n"
 	      "  --events               sleep on the completion channel instead of polling\n"
 	      "  --timeout N            local ACK timeout, 4.096 us * 2^N (14)\n"

@@ -95,8 +95,8 @@ void perf_params_from_options(struct perf_params *p, const struct perf_options *
 	p->mode = o->mode;
 	p->type = o->type;
 	p->size = size;
-	p->qps = o->qps;
-	p->buffers = o->buffers != 0 && o->buffers < o->qps ? o->buffers : o->qps;
+	p->qps = o->qps + o->ping;
+	p->buffers = o->buffers != 0 && o->buffers < p->qps ? o->buffers : p->qps;
 	p->depth = o->mode == PERF_MODE_LAT ? LAT_DEPTH : o->depth;
 	if (p->depth > most)
 		p->depth = most;

@@ -57,7 +57,7 @@ struct perf_options {
 	uint64_t transport; /* enum uroce_qp_mode + 1; 0: as both configurations say */
 	struct perf_list sl, priority, weight;
 	double duration_s, warmup_s, live_interval_s;
-	bool bidir, verify, random_order, srq, events, live;
+	bool bidir, verify, random_order, srq, events, live, ping;
 };
 
 enum perf_parse {

@@ -83,18 +83,19 @@ static enum perf_parse parse_metrics(struct perf_parser *p)
 static enum perf_parse check_sides(struct perf_parser *p)
 {
 	static const enum perf_opt client_only[] = {
-		OPT_peer,	OPT_OP,		  OPT_MODE,
-		OPT_TYPE,	OPT_SIZE,	  OPT_SIZES,
-		OPT_BYTES,	OPT_MTU,	  OPT_qps,
-		OPT_depth,	OPT_iters,	  OPT_inline_bytes,
-		OPT_sge,	OPT_signal_every, OPT_timeout,
-		OPT_retry,	OPT_rnr_retry,	  OPT_rd_atomic,
-		OPT_duration_s, OPT_warmup_s,	  OPT_bidir,
-		OPT_verify,	OPT_srq,	  OPT_events,
-		OPT_json,	OPT_seed,	  OPT_sl,
-		OPT_priority,	OPT_weight,	  OPT_TRANSPORT_MODE,
-		OPT_receives,	OPT_service_us,	  OPT_think_us,
-		OPT_buffers,	OPT_random_order, OPT_min_rnr_timer,
+		OPT_peer,	   OPT_OP,	     OPT_MODE,
+		OPT_TYPE,	   OPT_SIZE,	     OPT_SIZES,
+		OPT_BYTES,	   OPT_MTU,	     OPT_qps,
+		OPT_depth,	   OPT_iters,	     OPT_inline_bytes,
+		OPT_sge,	   OPT_signal_every, OPT_timeout,
+		OPT_retry,	   OPT_rnr_retry,    OPT_rd_atomic,
+		OPT_duration_s,	   OPT_warmup_s,     OPT_bidir,
+		OPT_verify,	   OPT_srq,	     OPT_events,
+		OPT_json,	   OPT_seed,	     OPT_sl,
+		OPT_priority,	   OPT_weight,	     OPT_TRANSPORT_MODE,
+		OPT_receives,	   OPT_service_us,   OPT_think_us,
+		OPT_buffers,	   OPT_random_order, OPT_ping,
+		OPT_min_rnr_timer,
 	};
 
 	if (!p->o->server) {
@@ -207,6 +208,16 @@ static enum perf_parse check_mode(struct perf_parser *p)
 	if (o->buffers != 0 &&
 	    ((o->mode != PERF_MODE_BW && o->mode != PERF_MODE_RATE) || o->verify))
 		return fail(p, "--buffers is for --mode bw and rate, without --verify");
+	if (o->ping &&
+	    (o->mode != PERF_MODE_BW || o->type != PERF_TYPE_RC || o->bidir || o->verify ||
+	     o->sge > 1 || o->think_us != 0 || p->given[OPT_iters] || p->given[OPT_BYTES] ||
+	     (perf_op_traits(o->op) & PERF_T_ATOMIC) != 0 || o->op == PERF_OP_SEND_INV))
+		return fail(
+			p,
+			"--ping is for --mode bw with --duration and a plain operation on RC, without "
+			"--bidir, --verify, --sge and --think-us");
+	if (o->ping && o->qps == 65536)
+		return fail(p, "--ping is one more queue pair: at most 65535 --qps");
 	if (o->mode == PERF_MODE_SOAK &&
 	    ((p->given[OPT_OP] && o->op != PERF_OP_MIXED) || o->type != PERF_TYPE_RC || o->bidir))
 		return fail(p,

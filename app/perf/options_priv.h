@@ -49,6 +49,7 @@
 	X("random-order", random_order)                                                            \
 	X("srq", srq)                                                                              \
 	X("events", events)                                                                        \
+	X("ping", ping)                                                                            \
 	X("live", live)
 
 #define PERF_OPT_STRINGS(X)                                                                        \

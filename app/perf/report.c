@@ -209,6 +209,8 @@ static json_t *run_json(const struct perf_run *run)
 	json_object_set_new(j, "port", json_string(run->port));
 	json_object_set_new(j, "lat_us", lat_json(run->hist));
 	json_object_set_new(j, "lat_kind", json_string(lat_kind(p)));
+	if (run->ping_hist != NULL)
+		json_object_set_new(j, "ping_us", lat_json(run->ping_hist));
 	json_object_set_new(j, "qp_mode",
 			    run->qp_mode != NULL ? json_string(run->qp_mode) : json_null());
 	json_object_set_new(j, "qp_mode_reason",
@@ -317,6 +319,14 @@ static void print_lanes(struct perf_report *r, const struct perf_run *run)
 	}
 }
 
+static void print_ping(struct perf_report *r, const struct perf_histogram *h)
+{
+	fprintf(r->out,
+		"  beside them, one message of %d bytes at a time: %llu, p50 %.2f us, p99 %.2f us, max %.2f us\n",
+		PERF_PING_BYTES, (unsigned long long)h->cnt, us(perf_histogram_percentile(h, 50)),
+		us(perf_histogram_percentile(h, 99)), us(h->max_ns));
+}
+
 static void print_run(struct perf_report *r, const struct perf_run *run)
 {
 	const struct perf_histogram *h = run->hist;
@@ -335,6 +345,8 @@ static void print_run(struct perf_report *r, const struct perf_run *run)
 		(unsigned long long)(SUM(retransmitted_packets) + SUM(retransmitted_responses)),
 		(unsigned long long)errors_of(run));
 	print_lanes(r, run);
+	if (run->ping_hist != NULL)
+		print_ping(r, run->ping_hist);
 	if (run->params.service_us != 0)
 		fprintf(r->out,
 			"  %llu requests refused; messages of a queue pair: %llu to %llu, Jain's "
@@ -391,7 +403,8 @@ static void add_pacing(struct uroce_pacing *sum, const struct uroce_pacing *p)
 }
 
 static void add_up(const struct perf_options *o, const struct perf_run *const *runs, unsigned cnt,
-		   struct perf_run *sum, struct perf_histogram *hist)
+		   struct perf_run *sum, struct perf_histogram *hist,
+		   struct perf_histogram *ping_hist)
 {
 	*sum = *runs[0];
 	sum->hist = hist;
@@ -400,12 +413,16 @@ static void add_up(const struct perf_options *o, const struct perf_run *const *r
 	memset(sum->sl, 0, sizeof(sum->sl));
 	sum->params.qps = 0;
 	perf_histogram_reset(hist);
+	perf_histogram_reset(ping_hist);
+	sum->ping_hist = o->ping ? ping_hist : NULL;
 	for (unsigned i = 0; i < cnt; i++) {
 		add_result(&sum->client, &runs[i]->client, i % o->peers_cnt == 0);
 		add_result(&sum->server, &runs[i]->server, i < o->peers_cnt);
 		if (i > 0 && i % o->peers_cnt == 0)
 			add_pacing(&sum->pacing, &runs[i]->pacing);
 		perf_histogram_merge(hist, runs[i]->hist);
+		if (o->ping)
+			perf_histogram_merge(ping_hist, runs[i]->ping_hist);
 		if (i > 0)
 			perf_fairness_add(&sum->fairness, &runs[i]->fairness);
 		sum->params.qps += runs[i]->params.qps;
@@ -450,13 +467,13 @@ static json_t *peers_json(const struct perf_run *const *runs, unsigned cnt)
 
 void perf_report_add(struct perf_report *r, const struct perf_run *const *runs, unsigned cnt)
 {
-	static struct perf_histogram hist;
+	static struct perf_histogram hist, ping_hist;
 	static struct perf_run sum;
 	const struct perf_run *run = runs[0];
 	json_t *json;
 
 	if (cnt > 1) {
-		add_up(r->o, runs, cnt, &sum, &hist);
+		add_up(r->o, runs, cnt, &sum, &hist, &ping_hist);
 		run = &sum;
 	}
 	if (run->params.mode == PERF_MODE_CONNECT)

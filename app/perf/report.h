@@ -9,7 +9,7 @@
 
 /* One run, as measured at both ends. */
 struct perf_run {
-	struct perf_params params;
+	struct perf_params params;	      /* qps: without that of --ping */
 	uint32_t mtu;			      /* in use, bytes */
 	const char *qp_mode, *qp_mode_reason; /* in use, and why; NULL: not RC */
 	struct perf_result client, server;
@@ -19,6 +19,7 @@ struct perf_run {
 	enum uroce_admission_mode admission; /* of the client's endpoint */
 	const char *port;		     /* of the client's endpoint: perf_endpoint.port */
 	const struct perf_histogram *hist;
+	const struct perf_histogram *ping_hist; /* NULL: without --ping */
 	bool interrupted;
 	const char *config, *peer; /* as given */
 

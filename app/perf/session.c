@@ -147,10 +147,12 @@ static bool make_tables(struct perf_session *s)
 bool perf_session_create(struct perf_session *s, struct perf_endpoint *ep,
 			 const struct perf_params *params, bool server, struct perf_srq **shared)
 {
-	struct perf_histogram *hist = s->hist;
+	struct perf_histogram *hist = s->hist, *ping_hist = s->ping_hist;
 
 	memset(s, 0, sizeof(*s));
 	s->hist = hist;
+	s->ping_hist = ping_hist;
+	s->ping = ping_hist != NULL ? (uint32_t)params->qps - 1 : PERF_NO_PING;
 	s->ep = ep;
 	s->params = *params;
 	s->server = server;
@@ -267,11 +269,11 @@ struct perf_qp *perf_session_by_qpn(struct perf_session *s, uint32_t qpn)
 /* The pieces of slot 0, of equal length as far as possible; the last one takes the remainder. */
 static void cut_pieces(struct perf_session *s, struct perf_qp *q)
 {
-	uint64_t at = (uintptr_t)q->mem + s->layout.tx, left = s->params.size;
+	uint64_t at = (uintptr_t)q->mem + s->layout.tx, size = perf_size(s, q), left = size;
 	struct ibv_sge *piece = perf_pieces(s, q);
 
 	for (uint64_t i = 0; s->mr != NULL && i < s->params.sge; i++) {
-		uint64_t bytes = i + 1 == s->params.sge ? left : s->params.size / s->params.sge;
+		uint64_t bytes = i + 1 == s->params.sge ? left : size / s->params.sge;
 
 		piece[i] = (struct ibv_sge){at, (uint32_t)bytes, s->mr->lkey};
 		at += bytes;
@@ -513,6 +515,8 @@ void perf_session_mark(struct perf_session *s)
 		s->qps[i].mark_done = s->qps[i].tx_done;
 	if (s->hist != NULL)
 		perf_histogram_reset(s->hist);
+	if (s->ping_hist != NULL)
+		perf_histogram_reset(s->ping_hist);
 }
 
 void perf_session_end(struct perf_session *s)
@@ -548,6 +552,8 @@ struct perf_fairness perf_session_fairness(const struct perf_session *s)
 	for (uint32_t i = 0; i < s->params.qps; i++) {
 		uint64_t n = s->qps[i].end_done - s->qps[i].mark_done;
 
+		if (i == s->ping)
+			continue;
 		perf_fairness_add(&f, &(struct perf_fairness){.least = n,
 							      .most = n,
 							      .qps = 1,

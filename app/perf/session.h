@@ -12,11 +12,13 @@
  * One client's run, seen from one end: its memory, queues and queue pairs. Both ends have the same
  * struct; the client's sends, the server's receives (with --bidir both do both). One thread.
  */
-#define PERF_BATCH     32
-#define PERF_ACKS_MAX  16 /* acknowledgements of one queue pair under way */
-#define PERF_SGE_MAX   16
-#define PERF_CQS_MAX   16
-#define PERF_LIMITLESS UINT64_MAX
+#define PERF_BATCH	32
+#define PERF_ACKS_MAX	16 /* acknowledgements of one queue pair under way */
+#define PERF_SGE_MAX	16
+#define PERF_CQS_MAX	16
+#define PERF_LIMITLESS	UINT64_MAX
+#define PERF_PING_BYTES 8
+#define PERF_NO_PING	UINT32_MAX
 
 /* wr_id: kind, queue pair, and the low 32 bits of a message number (or the receive's slot). */
 enum perf_wr_kind { PERF_WR_TX, PERF_WR_RX, PERF_WR_ACK };
@@ -163,6 +165,10 @@ struct perf_session {
 	struct perf_stats stats;
 	struct perf_histogram *hist; /* NULL: off */
 
+	/* --ping: the last queue pair sends PERF_PING_BYTES, one message at a time, and has a histogram of its own. */
+	struct perf_histogram *ping_hist; /* NULL: off */
+	uint32_t ping;			  /* the queue pair, PERF_NO_PING: none */
+
 	uint64_t errors;
 	bool failed;		    /* must stop */
 	char text[PERF_TEXT_BYTES]; /* the first error */
@@ -170,7 +176,7 @@ struct perf_session {
 
 /*
  * Memory, completion queues, and room for params.qps queue pairs. False after a sentence in
- * s->text; perf_session_destroy() is to be called in either case. `shared`: where the SRQ of all
+ * s->text; perf_session_destroy() is to be called in either case. Of what `s` held before, `hist` and `ping_hist` are kept. `shared`: where the SRQ of all
  * sessions is; NULL: each that uses one has its own.
  */
 bool perf_session_create(struct perf_session *s, struct perf_endpoint *ep,
@@ -208,6 +214,17 @@ static inline uint64_t *perf_stamp(const struct perf_session *s, const struct pe
 				   uint64_t n)
 {
 	return &s->stamps[q->idx * (s->stamp_mask + 1ul) + (n & s->stamp_mask)];
+}
+
+/* What one queue pair has outstanding at most, and the bytes of its messages. */
+static inline uint64_t perf_depth(const struct perf_session *s, const struct perf_qp *q)
+{
+	return q->idx == s->ping ? 1 : s->params.depth;
+}
+
+static inline uint64_t perf_size(const struct perf_session *s, const struct perf_qp *q)
+{
+	return q->idx == s->ping ? PERF_PING_BYTES : s->params.size;
 }
 
 static inline struct ibv_sge *perf_pieces(const struct perf_session *s, const struct perf_qp *q)

@@ -123,7 +123,7 @@ static uint64_t unacked_room(struct perf_session *s, struct perf_qp *q)
 
 uint32_t perf_traffic_room(struct perf_session *s, struct perf_qp *q)
 {
-	uint64_t room = s->params.depth - (q->tx_next - q->tx_done);
+	uint64_t room = perf_depth(s, q) - (q->tx_next - q->tx_done);
 	uint64_t more;
 
 	if (room > q->tx_limit - q->tx_next)
@@ -197,7 +197,7 @@ static unsigned send_step(struct perf_session *s)
 			n = post(s, q, room);
 		posted += n;
 		/* Otherwise a completion will bring it back. */
-		if (q->tx_next - q->tx_done < s->params.depth && !s->failed)
+		if (q->tx_next - q->tx_done < perf_depth(s, q) && !s->failed)
 			perf_traffic_kick(s, q);
 	}
 	return posted;
@@ -339,15 +339,18 @@ static void sent(struct perf_session *s, struct perf_qp *q, const struct ibv_wc 
 		return;
 	}
 	if (s->stamps != NULL && s->params.mode != PERF_MODE_LAT && s->stats.end_ns == 0)
-		perf_histogram_record(s->hist, s->now_ns - *perf_stamp(s, q, done - 1));
+		perf_histogram_record(q->idx == s->ping ? s->ping_hist : s->hist,
+				      s->now_ns - *perf_stamp(s, q, done - 1));
 	if (s->params.verify || s->params.op == PERF_OP_SEND_INV)
 		perf_checked_complete(s, q, wc, done);
-	else
+	else if (q->idx != s->ping)
 		s->stats.bytes += cnt * s->params.size;
 	s->in_flight -= cnt;
-	s->stats.ops += cnt;
-	sl->ops += cnt;
-	sl->bytes += s->stats.bytes - bytes;
+	if (q->idx != s->ping) {
+		s->stats.ops += cnt;
+		sl->ops += cnt;
+		sl->bytes += s->stats.bytes - bytes;
+	}
 	q->tx_done = done;
 	if (done == q->tx_limit)
 		s->finished++;

@@ -7,7 +7,9 @@
 #include "uroce/uroce.h"
 
 #define CLIENT "client --config c --peer 10.0.0.1 "
-#define WORDS  64
+#define PING                                                                                       \
+	"--ping is for --mode bw with --duration and a plain operation on RC, without --bidir, --verify, --sge and --think-us"
+#define WORDS 64
 
 static struct perf_options o;
 static char err[512], buffer[1024];
@@ -132,6 +134,16 @@ static const struct {
 	{CLIENT "--op send --srq --receives 17 --depth 1",
 	 "--service-us needs --receives N, at most 16 for each queue pair"},
 	{CLIENT "--op send --srq --think-us 10", "--think-us needs --depth 1"},
+	{CLIENT "--ping --verify", PING},
+	{CLIENT "--ping --bidir", PING},
+	{CLIENT "--ping --mode lat", PING},
+	{CLIENT "--ping --iters 10", PING},
+	{CLIENT "--ping --op cas", PING},
+	{CLIENT "--ping --type uc", PING},
+	{CLIENT "--ping --sge 2", PING},
+	{CLIENT "--ping --qps 65536", "--ping is one more queue pair: at most 65535 --qps"},
+	{"server --config c --ping",
+	 "--ping is an option of the client, which passes it to the server"},
 	{CLIENT "--op write --buffers 4 --verify",
 	 "--buffers is for --mode bw and rate, without --verify"},
 	{CLIENT "--mode lat --buffers 4", "--buffers is for --mode bw and rate, without --verify"},
