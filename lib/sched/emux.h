@@ -82,7 +82,7 @@ static inline struct ur_emux_queue *ur_gate_first(const struct ur_gate *g)
 	return (struct ur_emux_queue *)(void *)ur_sched_peek(&g->waiting);
 }
 
-/* Initializes an idle queue: weight 1, priority 0, no gate. `kind` is for the owner's use. */
+/* Initializes an idle queue: weight 1, priority 0, no gate, may not lead. `kind` is for the owner's use. */
 void ur_emux_queue_init(const struct ur_emux *x, struct ur_emux_queue *q, uint8_t kind, uint8_t sl);
 
 /* The queue is in no list: puts it into the list that it belongs to. Use ur_emux_set(). */
@@ -187,6 +187,7 @@ static inline bool ur_emux_charge(struct ur_emux *x, unsigned vl, uint32_t bytes
 	return true;
 }
 
+/* The queue has nothing more to send. */
 static inline void ur_emux_rest(struct ur_emux_queue *q)
 {
 	q->state = UR_EMUX_IDLE;

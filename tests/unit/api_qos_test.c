@@ -332,6 +332,7 @@ Test(api_qos, settings_are_reported_and_wrong_ones_change_nothing)
 	cr_expect_eq(qos.high_cnt, 0);
 	cr_expect_eq(qos.sl2vl[15], 7);
 	cr_expect_eq(qos.turn_wqes, 8);
+	cr_expect(qos.sparse_first);
 	cr_expect_eq(qos.traffic_class, 0);
 	cr_expect_eq(qos.sl_dscp[15], 58);
 	cr_expect_eq(qos.sl_pcp[9], 1);
@@ -342,6 +343,7 @@ Test(api_qos, settings_are_reported_and_wrong_ones_change_nothing)
 	qos.high_limit = 9;
 	qos.policy = UROCE_POLICY_WRR;
 	qos.turn_bytes = 4096;
+	qos.sparse_first = false;
 	change(A, &qos);
 	wrong = qos;
 	wrong.low[0].vl = 15;
@@ -380,6 +382,7 @@ Test(api_qos, settings_are_reported_and_wrong_ones_change_nothing)
 	cr_expect_eq(got.policy, UROCE_POLICY_WRR);
 	cr_expect_eq(got.turn_wqes, 8);
 	cr_expect_eq(got.turn_bytes, 4096);
+	cr_expect_not(got.sparse_first);
 	cr_expect_eq(got.low[0].vl, 0);
 	cr_expect_eq(got.sl_dscp[15], 58);
 	cr_expect_eq(got.sl_pcp[0], 0);

@@ -226,6 +226,7 @@ Test(config, qos_defaults_are_those_of_the_engine)
 	cr_expect_eq(cfg.qos.policy, UR_EMUX_RR);
 	cr_expect_eq(cfg.qos.turn_wqes, UR_EMUX_WQES);
 	cr_expect_eq(cfg.qos.turn_bytes, UR_EMUX_BURST);
+	cr_expect(cfg.qos.sparse_first);
 }
 
 Test(config, lanes_are_taken_in_their_order)
@@ -242,7 +243,8 @@ Test(config, lanes_are_taken_in_their_order)
 			       "sl_pcp = 7,0,0,0,0,0,0,0,0,0,0,0,0,0,0,1\n"
 			       "policy = strict\n"
 			       "turn_wqes = 65535\n"
-			       "turn_bytes = 16777216\n",
+			       "turn_bytes = 16777216\n"
+			       "sparse_first = no\n",
 			       &cfg),
 		     0, "%s", err);
 	cr_expect_eq(cfg.qos.vl_mode, UR_VL_MEASURED);
@@ -261,6 +263,7 @@ Test(config, lanes_are_taken_in_their_order)
 	cr_expect_eq(cfg.qos.policy, UR_EMUX_STRICT);
 	cr_expect_eq(cfg.qos.turn_wqes, 65535);
 	cr_expect_eq(cfg.qos.turn_bytes, 16777216);
+	cr_expect_not(cfg.qos.sparse_first);
 }
 
 /* A table with the maximum of 64 entries, in one line: four characters per entry. */
