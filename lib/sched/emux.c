@@ -249,11 +249,13 @@ void ur_emux_end_turn(struct ur_emux *x, unsigned vl)
 	/* The queue may have been deactivated during its turn. */
 	if (!q)
 		return;
-	t->queue = NULL;
-	q->overran = true;
 	if (!ur_emux_may_go(q)) {
 		requeue(x, q);
-	} else if (q->at == UR_EMUX_SPARSE && x->attr.policy != UR_EMUX_STRICT) {
+		return;
+	}
+	t->queue = NULL;
+	q->overran = true;
+	if (q->at == UR_EMUX_SPARSE && x->attr.policy != UR_EMUX_STRICT) {
 		leave(x, q);
 		make_ready(x, q, UR_EMUX_BACKLOG);
 	} else {

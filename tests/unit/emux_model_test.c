@@ -187,10 +187,8 @@ static void model_end_turn(unsigned lane)
 	int i = m.turn[lane];
 
 	m.blind += !m.has_sent[lane];
-	m.turn[lane] = -1;
 	if (i < 0)
 		return;
-	m.q[i].overran = true;
 	if (closed_gate_list((unsigned)i) >= 0) {
 		place((unsigned)i);
 	} else {
@@ -199,6 +197,8 @@ static void model_end_turn(unsigned lane)
 
 		if (m.policy != UR_EMUX_STRICT)
 			l = lane * UR_EMUX_PRIORITIES + UR_EMUX_BACKLOG;
+		m.q[i].overran = true;
+		m.turn[lane] = -1;
 		leave((unsigned)i);
 		m.order[l][m.cnt[l]++] = (unsigned)i;
 		m.q[i].list = (int)l;

@@ -167,6 +167,28 @@ Test(emux_sparse, nor_do_queues_that_may_not_or_lanes_that_are_in_turn)
 	expect_turns(0, "014");
 }
 
+/* A paced queue sends one packet each time that its gate opens: it needs no longer turn. */
+Test(emux_sparse, turn_that_a_gate_ends_was_not_too_short)
+{
+	start_leading(UR_EMUX_RR);
+	backlog(2);
+	behind(3, &pace);
+	wake("3");
+	for (unsigned i = 0; i < 4; i++) {
+		cr_assert_eq(turn(0), 3);
+		cr_assert(sends(0, 4096, 0));
+		pace.closed = true;
+		ends(0);
+		expect(3, UR_EMUX_HELD);
+		open_for(&pace, 1);
+	}
+	/* Its share is spent. */
+	expect_turns(0, "01");
+	sends_all(3);
+	wake("3");
+	sends_all(3);
+}
+
 Test(emux_sparse, queue_at_a_gate_leads_when_it_opens)
 {
 	start_leading(UR_EMUX_RR);
