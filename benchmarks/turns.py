@@ -26,20 +26,20 @@ def beside(host, path, qps, way, seconds):
 def fill(report, name, found):
     for qps in QPS:
         for part, unit in (("p50", "us"), ("p99", "us"), ("gbps", "Gb/s")):
-            base = found[(qps, "in turn"), part]
+            base = found[(str(qps), "in turn"), part]
             for way in WAYS:
                 report.row(name, f"{qps} QP{'s' if qps > 1 else ''}, {way}, {'goodput of theirs' if part == 'gbps' else part}", unit,
-                           found[(qps, way), part], None if way == "in turn" else base, "in turn")
+                           found[(str(qps), way), part], None if way == "in turn" else base, "in turn")
     most = QPS[-1]
     report.bar(f"{name}: p50 beside {most} QPs, less first / in turn",
-               stats.ratios_of(found[(most, "less first"), "p50"], found[(most, "in turn"), "p50"]), TIME_BAR, at_least=False)
+               stats.ratios_of(found[(str(most), "less first"), "p50"], found[(str(most), "in turn"), "p50"]), TIME_BAR, at_least=False)
     for qps in QPS:
         report.bar(f"{name}: goodput of {qps} QP{'s' if qps > 1 else ''}, less first / in turn",
-                   stats.ratios_of(found[(qps, "less first"), "gbps"], found[(qps, "in turn"), "gbps"]), GOODPUT_BAR)
+                   stats.ratios_of(found[(str(qps), "less first"), "gbps"], found[(str(qps), "in turn"), "gbps"]), GOODPUT_BAR)
     return report
 
 
 def run(host, machine, options, progress):
     path = paths.AfPacket(host)
-    contenders = [((qps, way), lambda q=qps, w=way: beside(host, path, q, w, options.seconds)) for qps in QPS for way in WAYS]
+    contenders = [((str(qps), way), lambda q=qps, w=way: beside(host, path, q, w, options.seconds)) for qps in QPS for way in WAYS]
     return fill(Report("turns", TITLE, machine), path.name, stats.turns(contenders, options.turns, progress))
