@@ -28,6 +28,17 @@ static void sends_all(unsigned i)
 	sleeps(i);
 }
 
+/* Queue 4 becomes ready so often, goes first, and sends all it has. */
+static void comes_and_goes(unsigned times, uint32_t bytes)
+{
+	while (times--) {
+		wake("4");
+		cr_assert_eq(turn(0), 4);
+		cr_assert(sends(0, bytes, 1));
+		sleeps(4);
+	}
+}
+
 Test(emux_sparse, goes_before_the_backlog_and_after_others_like_it)
 {
 	start_leading(UR_EMUX_RR);
@@ -75,12 +86,7 @@ Test(emux_sparse, goes_first_until_its_share_of_the_round_is_spent)
 	start_leading(UR_EMUX_RR);
 	backlog(3);
 	expect_turns(0, "012");
-	for (unsigned i = 0; i < 4; i++) {
-		wake("4");
-		cr_assert_eq(turn(0), 4);
-		cr_assert(sends(0, 4096, 1));
-		sleeps(4);
-	}
+	comes_and_goes(4, 4096);
 	wake("4");
 	expect_turns(0, "012");
 	sends_all(4);
@@ -95,12 +101,7 @@ Test(emux_sparse, a_share_is_of_256_messages_at_most)
 {
 	start_leading(UR_EMUX_RR);
 	backlog(2);
-	for (unsigned i = 0; i < 256; i++) {
-		wake("4");
-		cr_assert_eq(turn(0), 4);
-		cr_assert(sends(0, 1, 1));
-		sleeps(4);
-	}
+	comes_and_goes(256, 1);
 	wake("4");
 	expect_turns(0, "01");
 	sends_all(4);
