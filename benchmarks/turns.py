@@ -12,7 +12,7 @@ RATE_GBPS = 5
 QPS = (1, 16, 64)
 DEPTH = 4
 SIZE = 65536
-WAYS = {"in turn": "no", "less first": "yes"}
+WAYS = {"in turn": "no", "sparse first": "yes"}
 TIME_BAR = 0.1  # of the time in turn, beside the most queue pairs
 GOODPUT_BAR = 0.95
 
@@ -31,11 +31,11 @@ def fill(report, name, found):
                 report.row(name, f"{qps} QP{'s' if qps > 1 else ''}, {way}, {'goodput of theirs' if part == 'gbps' else part}", unit,
                            found[(str(qps), way), part], None if way == "in turn" else base, "in turn")
     most = QPS[-1]
-    report.bar(f"{name}: p50 beside {most} QPs, less first / in turn",
-               stats.ratios_of(found[(str(most), "less first"), "p50"], found[(str(most), "in turn"), "p50"]), TIME_BAR, at_least=False)
+    report.bar(f"{name}: p50 beside {most} QPs, sparse first / in turn",
+               stats.ratios_of(found[(str(most), "sparse first"), "p50"], found[(str(most), "in turn"), "p50"]), TIME_BAR, at_least=False)
     for qps in QPS:
-        report.bar(f"{name}: goodput of {qps} QP{'s' if qps > 1 else ''}, less first / in turn",
-                   stats.ratios_of(found[(str(qps), "less first"), "gbps"], found[(str(qps), "in turn"), "gbps"]), GOODPUT_BAR)
+        report.bar(f"{name}: goodput of {qps} QP{'s' if qps > 1 else ''}, sparse first / in turn",
+                   stats.ratios_of(found[(str(qps), "sparse first"), "gbps"], found[(str(qps), "in turn"), "gbps"]), GOODPUT_BAR)
     return report
 
 

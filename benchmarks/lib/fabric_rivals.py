@@ -19,14 +19,13 @@ COLLECTIVE = {"slots": 4, "message": 16384}
 # Messages of 30 MB among those of web search: a longer run, and time for the rest to complete. As in the papers that such sizes are
 # from, a message has a connection of its own, nearly always.
 POISSON = {"run": 500_000, "warm": 100_000, "drain": 2_000_000, "load": 50, "flows": 16}
-ARRIVALS = ("storage", "hadoop", "websearch")
 TRAFFIC = {"incast": {}, "permutation": {}, "hot_node": {}, "alltoall_round_robin": {}, "uniform_random": {},
            "uniform_random_seq_gen": {}, "ring_allreduce": COLLECTIVE, "tree_allreduce": COLLECTIVE, "storage": POISSON,
            "hadoop": POISSON, "websearch": POISSON}
 # Marks at 16 KB, which is the room of an input; Swift's target: an idle round trip of 1 us, and two more for queues.
 CONTENDERS = {"none": {}, "auto": {}, "auto, round trips": {"pacing": "auto", "source": "round_trip"}, "swift": {"target": 3000},
               "dcqcn": {"ecn": 16384}, "cmdpd": {"init0": 8, "init1": 16}}
-# Beside these, without bars: over all ways, and, for arrivals, without the rule that who has little to send goes first.
+# Beside these, without bars: over all ways, and, for arrivals, with all queue pairs in turn.
 PATHS = {"none, 16 paths": {"pacing": "none", "paths": 16}, "auto, 16 paths": {"pacing": "auto", "paths": 16}}
 TURNS = {"none, in turn": {"pacing": "none", "sparseFirst": 0}, "auto, in turn": {"pacing": "auto", "sparseFirst": 0}}
 ALL = {**CONTENDERS, **PATHS, **TURNS}
@@ -36,6 +35,10 @@ SHARE = 0.95
 
 def traffics(network):
     return DROPPING_TRAFFIC if network == DROPPING else tuple(TRAFFIC)
+
+
+def is_arrivals(traffic):
+    return TRAFFIC[traffic] is POISSON
 
 
 def words(size, network, traffic, contender, seed):
@@ -54,7 +57,7 @@ def plan(size, seeds):
     for seed in seeds:
         for network in NETWORKS[size]:
             for traffic in traffics(network):
-                for contender in [*CONTENDERS, *PATHS, *(TURNS if traffic in ARRIVALS else [])]:
+                for contender in [*CONTENDERS, *PATHS, *(TURNS if is_arrivals(traffic) else [])]:
                     yield words(size, network, traffic, contender, seed)
 
 
@@ -107,7 +110,7 @@ def report_more(out, cells, size, seeds):
             if all(len(runs[c]) == len(runs["none"]) > 0 for c in PATHS):
                 paths.append([network, traffic, len(runs["none"]), absolute(stats.median([goodput(f) for f in runs["none"]])),
                               *(span(ratios(runs, c)) for c in PATHS), *(p99(runs[c]) for c in ("none", "auto", *PATHS))])
-            if traffic in ARRIVALS and all(len(runs[c]) == len(runs["none"]) > 0 for c in TURNS):
+            if is_arrivals(traffic) and all(len(runs[c]) == len(runs["none"]) > 0 for c in TURNS):
                 turns.append([network, traffic, len(runs["none"]),
                               *(p99(runs[c]) for c in ("none, in turn", "none", "auto, in turn", "auto"))])
     out.table("paths", "Over 16 paths of each queue pair: goodput relative to none over one, and p99 slowdown", [

@@ -420,6 +420,7 @@ Test(run, a_ring_deadlocks_and_a_tree_does_not)
 		2; /* in a ring of five, each frame waits for room that a frame going as far has */
 	o = run(ring.get(), nullptr, c);
 	cr_assert_gt(o.sent, 0u);
+	cr_assert_eq(o.completed, 0u);
 	cr_assert_eq(o.late, 0u);
 	o = run(tree.get(), nullptr, c);
 	cr_assert_gt(o.late, 5000u, "%" PRIu64, o.late);

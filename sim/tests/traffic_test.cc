@@ -263,6 +263,7 @@ Test(traffic, the_ideal_time_is_that_of_a_message_alone)
 				load.mode = mode;
 				run_burst(t.get(), &single, load, [&](sim::Workload &w) {
 					cr_assert_eq(w.message.count(), 1u);
+					cr_assert_eq(w.slowdown.count(), 1u);
 					cr_assert(w.slowdown.max() >= 980 &&
 							  w.slowdown.max() <= 1020,
 						  "mode %d, %u bytes to %u: %" PRIu64, mode, bytes,

@@ -40,16 +40,18 @@ done
 echo "shares, UC and UD: all arrives"
 
 # SCHED-SPARSE-01: how much leaves while a short message comes and goes? A round of the others is 16 turns of 16 KB.
+passed=()
 for first in no yes; do
 	expect 0 "${client[@]}" --set qos.sparse_first=$first --op write --qps 16 --size 64K --depth 4 --duration 2 --ping \
 		--json "$tmp/run.json"
 	clean_result
 	said 'beside them, one message of 8 bytes at a time: '
 	[ "$(field .qps)" = 16 ] || fail "the ping is counted: $(field .qps) queue pairs"
-	[ "$first" = no ] && all=$(field '.bytes / .ping_us.samples | floor') || one=$(field '.bytes / .ping_us.samples | floor')
+	passed+=("$(field '.bytes / .ping_us.samples | floor')")
 done
-[ "$all" -gt 200000 ] && [ "$one" -lt $((all / 4)) ] || fail "$all bytes a message if all take turns, else $one"
-echo "a short message goes first: $one bytes of the others pass meanwhile, $all if all take turns"
+[ "${passed[0]}" -gt 200000 ] && [ "${passed[1]}" -lt $((passed[0] / 4)) ] ||
+	fail "bytes of the others for each short message: ${passed[0]} if all take turns, ${passed[1]} if it goes first"
+echo "a short message goes first: ${passed[1]} bytes of the others pass meanwhile, ${passed[0]} if all take turns"
 
 expect 1 "${client[@]}" "${tables[@]}" --sl 2 --iters 10
 said 'SL 2 has no service here'
