@@ -453,7 +453,7 @@ Test(selective, probes_three_times_where_the_timeout_leaves_room)
 	/* An answer ends the series. */
 	resend(0, 1400);
 	news(1, 0, 1400, 1440);
-	cr_assert_eq(s.flags & 3, 0);
+	cr_assert_eq(s.flags & 7, 0);
 }
 
 /* EXT-SEL-PROBE-04 */
@@ -479,6 +479,50 @@ Test(selective, a_probe_for_the_other_sequence_changes_no_deadline)
 	cr_assert_eq(deadline(), 200);
 }
 
+/* EXT-SEL-PROBE-02: quarters of the interval, but no less than the first timeout. */
+Test(selective, probes_share_the_time_between_timeouts)
+{
+	static const uint16_t timeout_us[] = {1600, 3600, 7600, 15600};
+	static const uint16_t probe_us[][3] = {{2600}, {4600, 5600, 6600}, {9600, 11600, 13600}};
+
+	send(10, 0);
+	cr_assert_eq(expire(200), UR_SELECTIVE_PROBE);
+	cr_assert_eq(expire(600), UR_SELECTIVE_PROBE);
+	for (unsigned i = 0; i < 4; i++) {
+		cr_assert_eq(deadline(), timeout_us[i]);
+		cr_assert_eq(expire(timeout_us[i]), UR_SELECTIVE_RESEND);
+		resend(0, timeout_us[i]);
+		for (unsigned j = 0; i < 3 && j < 3 && probe_us[i][j]; j++) {
+			cr_assert_eq(deadline(), probe_us[i][j]);
+			cr_assert_eq(expire(probe_us[i][j]), UR_SELECTIVE_PROBE);
+			cr_assert(ur_selective_asks_again(&s, &env, at(probe_us[i][j])));
+		}
+	}
+	/* Its answer shows what is lost, as that of any probe. */
+	cr_assert_eq(expire(19600), UR_SELECTIVE_PROBE);
+	news(1, 0, 19600, 19700);
+	cr_assert_eq(s.lost_cnt, 9);
+	cr_assert_eq(s.backoff, 0);
+}
+
+/* EXT-SEL-RTO-02 */
+Test(selective, where_the_doubling_ends_probes_still_keep_apart)
+{
+	static const struct ur_retry retry = {.timeout = 12}; /* an eighth is 2097 us */
+	long us = 200;
+
+	env.retry = &retry;
+	send(10, 0);
+	for (; s.backoff < 5; us = deadline() + 1)
+		if (expire((uint64_t)us) == UR_SELECTIVE_RESEND)
+			resend(0, (uint64_t)us);
+	cr_assert_eq(expire((uint64_t)us), UR_SELECTIVE_PROBE);
+	cr_assert_eq(deadline(), us + 1097);
+	us += 1098;
+	cr_assert_eq(expire((uint64_t)us), UR_SELECTIVE_RESEND);
+	cr_assert_eq(deadline(), us + 1000);
+}
+
 /* EXT-SEL-RTO-01 */
 Test(selective, a_timeout_loses_una_alone_and_backs_off)
 {
@@ -492,11 +536,11 @@ Test(selective, a_timeout_loses_una_alone_and_backs_off)
 	cr_assert_eq(s.lost_cnt, 1);
 	resend(0, 1600);
 	cr_assert_eq(lost(), -1);
+	cr_assert_eq(expire(2600), UR_SELECTIVE_PROBE);
 	cr_assert_eq(deadline(), 3600);
 	cr_assert_eq(expire(3400), UR_SELECTIVE_NOTHING);
 	cr_assert_eq(expire(3600), UR_SELECTIVE_RESEND);
 	resend(0, 3600);
-	cr_assert_eq(deadline(), 7600);
 	/* The peer runs again and has una by its last retransmission; the rest follows at once. */
 	cr_assert_eq(news(1, 0, 3600, 3700), 1);
 	cr_assert_eq(s.lost_cnt, 9);

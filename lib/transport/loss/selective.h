@@ -9,6 +9,7 @@
 #include "mem/slabs.h"
 #include "timer/wheel.h"
 #include "transport/loss/probe_train.h"
+#include "transport/loss/retry.h"
 #include "transport/loss/rtt.h"
 #include "wire/psn.h"
 
@@ -243,6 +244,7 @@ struct ur_selective_env {
 	struct ur_rtx_pool *pool; /* shared by the QPs of a worker; */
 	struct ur_rtt *rtt;	  /* these by the two of a QP */
 	struct ur_tx_times *tx_times;
+	const struct ur_retry *retry; /* bounds the timeout (EXT-SEL-RTO-02); NULL: nothing does */
 	enum ur_selective_kind kind;
 	bool idle; /* nothing can be sent for the first time, unless something arrives or is posted */
 	/* LOSS-OWN-01. UR_OWN_RTX_BYTES for the sequence alone, aligned to 16, which are taken where slabs have none; or NULL. */
@@ -436,10 +438,6 @@ static inline void ur_selective_hasten(struct ur_selective *s, uint64_t most_ns,
  */
 bool ur_selective_asks_again(const struct ur_selective *s, const struct ur_selective_env *env,
 			     uint64_t now_ns);
-
-/* EXT-SEL-RTO-02. Nor is the timeout that has just begun. */
-void ur_selective_bound_timeout(struct ur_selective *s, const struct ur_selective_env *env,
-				uint64_t most_ns, uint64_t now_ns);
 
 /* No answer can be expected before we send on: a deadline that has passed starts afresh. */
 static inline void ur_selective_rearm(struct ur_selective *s, const struct ur_rtt *rtt,

@@ -13,13 +13,14 @@
  */
 /* ur_selective.flags */
 enum {
-	PROBED = 3,	 /* so many probes were asked for, no answer arrived since */
-	ASKING = 1 << 2, /* the deadline is for the oldest number; nothing was sent since */
-	HELD = 1 << 3,	 /* rtx is not NULL */
+	PROBED = 7, /* so many probes were asked for, no answer arrived since; after a timeout 1 */
+	PROBED_MOST = 4, /* it counts no further */
+	ASKING = 1 << 3, /* the deadline is for the oldest number; nothing was sent since */
+	HELD = 1 << 4,	 /* rtx is not NULL */
 	/* No context is held: */
-	UNA_LOST = 1 << 4,   /* lost_cnt is 1 */
-	UNA_RESENT = 1 << 5, /* una was sent again at una_stamp */
-	TRAIN = 1 << 6,	     /* it has one of the places for trains of probes; PROBED is not 0 */
+	UNA_LOST = 1 << 5,   /* lost_cnt is 1 */
+	UNA_RESENT = 1 << 6, /* una was sent again at una_stamp */
+	TRAIN = 1 << 7,	     /* it has one of the places for trains of probes; PROBED is not 0 */
 };
 
 static inline uint32_t outstanding(const struct ur_selective *s)

@@ -9,6 +9,16 @@ void ur_selective_lose_una(struct ur_selective *s, const struct ur_selective_env
 		ur_rtx_lose_una(s, env->pool);
 }
 
+/* EXT-SEL-RTO-01, EXT-SEL-RTO-02. How long the silence lasts until the next timeout. */
+static uint64_t timeout_ns(const struct ur_selective *s, const struct ur_selective_env *env)
+{
+	uint64_t ns = ur_rtt_rto_ns(env->rtt, s->backoff), most = UR_NEVER;
+
+	if (env->retry)
+		most = ur_retry_silence_ns(env->retry, ur_rtt_rto_ns(env->rtt, 0));
+	return ns < most ? ns : most;
+}
+
 /* EXT-SEL-TRAIN-01. Its train; one begins if packets are being lost and there is a place. */
 static struct ur_probe_train *train_of(struct ur_selective *s, const struct ur_selective_env *env,
 				       uint64_t now_ns)
@@ -24,40 +34,49 @@ static struct ur_probe_train *train_of(struct ur_selective *s, const struct ur_s
 		return NULL;
 	*train = (struct ur_probe_train){.of = s,
 					 .timeout_ns = now_ns + 2 * silence_ns(env->rtt) +
-						       ur_rtt_rto_ns(env->rtt, s->backoff),
+						       timeout_ns(s, env),
 					 .path_ns = now_ns};
 	s->flags |= TRAIN;
 	return train;
 }
 
-/*
- * EXT-SEL-PROBE-02. How long after a lone probe without effect the next one follows; the third only where the timeout leaves
- * ample room. UR_NEVER: the timeout is next.
- */
-static uint64_t next_probe_ns(const struct ur_selective *s, const struct ur_rtt *rtt)
-{
-	uint64_t ns = 2 * silence_ns(rtt), rto_ns = ur_rtt_rto_ns(rtt, 0);
+struct step {
+	uint64_t ns; /* from the last one on */
+	bool probe;  /* else the timeout */
+};
 
-	switch (s->flags & PROBED) {
-	case 1:
-		return ns < rto_ns ? ns : UR_NEVER;
-	case 2:
-		return 3 * ns < rto_ns ? ns : UR_NEVER;
-	default:
-		return UR_NEVER;
+/*
+ * EXT-SEL-PROBE-02. What follows a lone probe without effect, or a timeout. Before the first timeout the third probe needs ample
+ * room. Later, up to three share the time between two timeouts.
+ */
+static struct step next_step(const struct ur_selective *s, const struct ur_selective_env *env)
+{
+	uint64_t first = ur_rtt_rto_ns(env->rtt, 0), timeout = timeout_ns(s, env), ns;
+	unsigned probed = s->flags & PROBED;
+
+	if (!s->backoff) {
+		ns = 2 * silence_ns(env->rtt);
+		if ((probed == 1 && ns < first) || (probed == 2 && 3 * ns < first))
+			return (struct step){.ns = ns, .probe = true};
+		return (struct step){.ns = timeout};
 	}
+	ns = timeout / 4 > first ? timeout / 4 : first;
+	if ((probed + 1) * ns <= timeout)
+		return (struct step){.ns = ns, .probe = true};
+	return (struct step){.ns = timeout - (probed - 1) * ns};
 }
 
-static void expect_probe(struct ur_selective *s, const struct ur_selective_env *env,
-			 uint64_t now_ns)
+static void expect_step(struct ur_selective *s, const struct ur_selective_env *env, uint64_t now_ns)
 {
-	uint64_t rto_ns = ur_rtt_rto_ns(env->rtt, s->backoff), ns = next_probe_ns(s, env->rtt);
+	uint64_t ns;
 
 	if (s->flags & TRAIN)
 		ns = ur_probe_train_gap_ns(ur_probe_train_find(&env->pool->trains, s),
 					   silence_ns(env->rtt), ur_rtt_rto_ns(env->rtt, 0),
 					   UR_PTO_MIN_NS);
-	s->deadline_ns = now_ns + (ns < rto_ns ? ns : rto_ns);
+	else
+		ns = next_step(s, env).ns;
+	s->deadline_ns = now_ns + ns;
 }
 
 static enum ur_selective_verdict probe(struct ur_selective *s, const struct ur_selective_env *env,
@@ -71,9 +90,9 @@ static enum ur_selective_verdict probe(struct ur_selective *s, const struct ur_s
 		s->probe_stamp = ur_stamp(now_ns);
 	if (train)
 		train->sent++;
-	s->flags += (s->flags & PROBED) < PROBED;
+	s->flags += (s->flags & PROBED) < PROBED_MOST;
 	s->flags &= (uint8_t)~ASKING;
-	expect_probe(s, env, now_ns);
+	expect_step(s, env, now_ns);
 	return UR_SELECTIVE_PROBE;
 }
 
@@ -100,14 +119,14 @@ void ur_selective_on_probe_sent(struct ur_selective *s, const struct ur_selectiv
 	if (s->flags & TRAIN) {
 		train = ur_probe_train_find(&env->pool->trains, s);
 		if (train->sent == 1) {
-			ns = 2 * ns + ur_rtt_rto_ns(env->rtt, s->backoff);
+			ns = 2 * ns + timeout_ns(s, env);
 			train->path_ns = now_ns;
 		}
 		if (train->timeout_ns < now_ns + ns)
 			train->timeout_ns = now_ns + ns;
 	}
 	if (s->flags & PROBED)
-		expect_probe(s, env, now_ns);
+		expect_step(s, env, now_ns);
 	else
 		ur_selective_hasten(s, probe_timeout_ns(s, env->rtt), now_ns);
 }
@@ -124,10 +143,11 @@ static enum ur_selective_verdict time_out(struct ur_selective *s,
 		ur_selective_leave_train(s, env->pool);
 	if (s->flags & TRAIN) {
 		train = ur_probe_train_find(&env->pool->trains, s);
-		train->timeout_ns = now_ns + ur_rtt_rto_ns(env->rtt, s->backoff);
+		train->timeout_ns = now_ns + timeout_ns(s, env);
 		train->path_ns = now_ns;
 	}
-	expect_probe(s, env, now_ns);
+	s->flags = (uint8_t)((s->flags & ~PROBED) | 1);
+	expect_step(s, env, now_ns);
 	ur_rtx_lose_una(s, env->pool);
 	return UR_SELECTIVE_RESEND;
 }
@@ -160,7 +180,7 @@ enum ur_selective_verdict ur_selective_on_timer(struct ur_selective *s,
 	if (now_ns < s->deadline_ns || ur_psn_eq(s->una, s->max))
 		return UR_SELECTIVE_NOTHING;
 	if (s->lost_cnt) {
-		s->deadline_ns = now_ns + ur_rtt_rto_ns(env->rtt, s->backoff);
+		s->deadline_ns = now_ns + timeout_ns(s, env);
 		return UR_SELECTIVE_RESEND;
 	}
 	/* EXT-SEL-PROBE-01 */
@@ -178,21 +198,8 @@ enum ur_selective_verdict ur_selective_on_timer(struct ur_selective *s,
 	}
 	/* The answer to the last probe, or what it called for, may be lost as well. */
 	train = train_of(s, env, now_ns);
-	if (train ? now_ns < train->timeout_ns : next_probe_ns(s, env->rtt) != UR_NEVER)
+	if (train ? now_ns < train->timeout_ns : next_step(s, env).probe)
 		return probe(s, env, now_ns);
 	/* EXT-SEL-RTO-01 */
 	return time_out(s, env, now_ns);
-}
-
-void ur_selective_bound_timeout(struct ur_selective *s, const struct ur_selective_env *env,
-				uint64_t most_ns, uint64_t now_ns)
-{
-	struct ur_probe_train *train;
-
-	ur_selective_hasten(s, most_ns, now_ns);
-	if (!(s->flags & TRAIN))
-		return;
-	train = ur_probe_train_find(&env->pool->trains, s);
-	if (train->timeout_ns - now_ns > most_ns)
-		train->timeout_ns = now_ns + most_ns;
 }

@@ -622,9 +622,6 @@ static bool expire(struct ur_qp *qp, struct ur_selective *s, uint64_t now_ns)
 	}
 	if (s->backoff == backoff)
 		return false;
-	/* EXT-SEL-RTO-02 */
-	ur_selective_bound_timeout(
-		s, &env, ur_retry_silence_ns(&qp->retry, ur_rtt_rto_ns(&qp->xreq.rtt, 0)), now_ns);
 	qp->core->cnt.rto++;
 	ur_dest_on_timeout(qp, now_ns);
 	return true;

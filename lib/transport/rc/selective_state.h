@@ -20,6 +20,7 @@ static inline struct ur_selective_env ur_ext_env(struct ur_qp *qp)
 	return (struct ur_selective_env){.pool = &qp->core->rtx,
 					 .rtt = &qp->xreq.rtt,
 					 .tx_times = &qp->xreq.tx_times,
+					 .retry = &qp->retry,
 					 .idle = !ur_emux_is_active(&qp->sq_queue)};
 }
 
