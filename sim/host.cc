@@ -89,6 +89,7 @@ Host::Host(uint32_t idx, const HostAttr &attr, uint64_t random, bool here) : idx
 	a.window = attr.window;
 	a.ackreq_every = attr.ackreq_every;
 	a.keeps_ports = !attr.repath;
+	a.no_plb = !attr.plb;
 	a.qos = attr.qos;
 	a.pacing = attr.pacing;
 	fault = ur_engine_attr_check(&a);

@@ -30,7 +30,8 @@ struct HostAttr {
 	struct ur_limits limits;
 	uint32_t max_mr = 4;
 	uint32_t window = 128, ackreq_every = 16;
-	bool repath = true; /* timeouts change UDP source ports */
+	bool repath = true; /* timeouts change UDP source ports, */
+	bool plb = true;    /* and so does congestion */
 	const struct ur_engine_qos *qos = nullptr;
 	const struct ur_cc_attr *pacing = nullptr;
 	/* The worker: time from an event to the turn that it causes, frames of one call of the engine. */

@@ -199,6 +199,7 @@ sim::HostAttr Run::host_attr()
 	a.max_mr = 1;
 	a.ackreq_every = o_.ackreq_every;
 	a.repath = o_.repath;
+	a.plb = o_.plb;
 	a.window = o_.window;
 	a.turn_delay_ns = o_.turn_ns;
 	a.backlog_ns = 0;

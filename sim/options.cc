@@ -84,6 +84,7 @@ void add_links_and_load(ns3::CommandLine &cmd, Options *o)
 	cmd.AddValue("repath",
 		     "a timeout changes the UDP source port of a queue pair that does not spray",
 		     o->repath);
+	cmd.AddValue("plb", "so do round trips that stay long, in mode extended", o->plb);
 	cmd.AddValue(
 		"sparseFirst",
 		"queue pairs that had less than their share are served before those with a backlog",

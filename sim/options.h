@@ -18,7 +18,7 @@ struct Options {
 	std::string source = "stamps";
 	uint32_t init0 = 8, init1 = 16, target_ns = 0;
 	bool ewma = false, keep_average = false, release = false;
-	bool lossless = true, oracle = false, dependencies = false, repath = true;
+	bool lossless = true, oracle = false, dependencies = false, repath = true, plb = true;
 	bool sparse_first = true;
 	uint32_t flit_bytes = 32, delay_ns = 50, buffer_bytes = 16384, cut_through_bytes = 64;
 	uint64_t bits_per_s = 0, queue_bytes = 0, ecn_bytes = 0;

@@ -93,7 +93,8 @@
 	X(rx_path_predicted, "packets", "other packets whose headers up to UDP were as predicted") \
 	X(rx_acks_predicted, "packets", "of these, ACKs that were as predicted")                   \
 	X(rx_responses_predicted, "packets", "and READ responses that were as predicted")          \
-	X(repaths, "changes", "UDP source ports changed because a path seemed dead")
+	X(repaths, "changes", "UDP source ports changed because a path seemed dead or congested")  \
+	X(plb_repaths, "changes", "of these, because it seemed congested")
 
 /* Sums that are in struct uroce_counters as well; the same X. */
 #define UROCE_SUMMARY_COUNTERS(X)                                                                  \

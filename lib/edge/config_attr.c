@@ -141,6 +141,7 @@ struct ur_engine_attr ur_engine_attr_of(const struct ur_config *cfg, uint16_t wo
 		.ackreq_every = cfg->transport.ack_coalesce,
 		.mtu_shift = mtu_shift,
 		.keeps_ports = !cfg->transport.repath,
+		.no_plb = !cfg->transport.plb,
 	};
 }
 

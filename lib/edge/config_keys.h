@@ -219,6 +219,10 @@
 	K(transport, repath, "repath", BOOL, 0, 0, "yes",                                          \
 	  "yes: a timeout changes the UDP source port of a reliable QP that does not spray, to "   \
 	  "leave a path with a dead link where ECMP hashes ports. no: a QP keeps its port")        \
+	K(transport, plb, "plb", BOOL, 0, 0, "yes",                                                \
+	  "yes: a reliable QP in extended mode whose round trips stay long changes its UDP "       \
+	  "source port, to leave a congested path where ECMP hashes ports. no: only timeouts "     \
+	  "do. With repath = no, nothing does")                                                    \
 	K(transport, window, "window", U32, 1, 16384, "512",                                       \
 	  "packets that a QP may have unacknowledged. extended mode: four times as many, 2048 at " \
 	  "least, may follow a gap, of which both ends keep track; both ends have to set it")      \

@@ -102,6 +102,7 @@ struct ur_engine *ur_engine_init(void *memory, const struct ur_engine_attr *attr
 	e->core.worker = l->worker;
 	e->core.no_prediction = attr->no_prediction;
 	e->core.keeps_ports = attr->keeps_ports;
+	e->core.no_plb = attr->no_plb;
 	ur_wheel_init(&e->core.wheel, now_ns);
 	ur_sched_init(&e->core.settle);
 	ur_sched_init(&e->core.acks);

@@ -95,7 +95,8 @@ struct ur_engine_attr {
 	uint32_t ackreq_every; /* packets between two AckReq bits at most */
 	uint8_t mtu_shift;     /* the port's largest PMTU is 1 << mtu_shift bytes, [8, 12] */
 	bool no_prediction;    /* every packet takes the general way; for tests that compare */
-	bool keeps_ports;      /* timeouts do not change UDP source ports, docs/design/repath.md */
+	bool keeps_ports;      /* nothing changes UDP source ports, docs/design/repath.md */
+	bool no_plb;	       /* congestion does not, docs/design/plb.md */
 	const struct ur_engine_qos *qos;	/* NULL: the default */
 	const struct ur_cc_attr *pacing;	/* used if limits.destinations */
 	const struct ur_adm_attr *admission;	/* NULL: the default, plain */

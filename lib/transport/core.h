@@ -56,7 +56,8 @@ struct ur_core {
 	struct ur_sink sink;
 	uint16_t worker;
 	bool no_prediction; /* the engine's, */
-	bool keeps_ports;   /* and this */
+	bool keeps_ports;   /* this, */
+	bool no_plb;	    /* and this */
 };
 
 /* Where to build a completion: in its CQ, or in `other`. Then ur_core_complete_placed(). */

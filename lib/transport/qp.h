@@ -231,7 +231,7 @@ struct ur_qp {
 	_Atomic uint8_t posted_state; /* enum ibv_qp_state, what posters check */
 	uint8_t fail_recv;	      /* with fail_send */
 	uint8_t spray_path;	      /* mode extended: of the packet being made */
-	bool sprays;		      /* mode extended: xreq.spray is not NULL */
+	bool sprays;		      /* mode extended: xreq.spray is set, else xreq.plb */
 	uint8_t res_max;	      /* responder resources allocated */
 	uint8_t port_mtu_shift;	      /* the largest PMTU; a UD QP's */
 	uint16_t next_doorbell;	      /* slot whose doorbell followed its own; the engine's */

@@ -27,6 +27,16 @@ static inline void ur_repath_requests(struct ur_qp *qp)
 	ur_repath(qp, &qp->sport_be);
 }
 
+/* PLB-MOVE-01. The path of the requests is congested. */
+static __attribute__((noinline, unused)) void ur_repath_balance(struct ur_qp *qp)
+{
+	/* PLB-OFF-01 */
+	if (qp->core->no_plb || qp->core->keeps_ports)
+		return;
+	ur_repath_requests(qp);
+	qp->core->cnt.plb_repaths++;
+}
+
 static inline void ur_repath_answers(struct ur_qp *qp)
 {
 	ur_repath(qp, &qp->answer_sport_be);

@@ -4,36 +4,17 @@
 # even ones, and changes its mind again and again. With [transport] repath = yes, the default, connections are made, and every
 # byte arrives, in each mode. With repath = no the connection breaks.
 . "$(dirname "$0")/lib.sh"
-need_veth 4200 # of a and b; here they are not neighbours
+. "$(dirname "$0")/bridge.sh"
+need_bridge 4200
 command -v nft >/dev/null || skip "nft is not installed"
 
-ns_f=uroce-r-f-$$
-in_f=(ip netns exec "$ns_f")
 flips_pid=
-clean_up_bridge()
+clean_up_flips()
 {
 	[ -z "$flips_pid" ] || pkill -KILL -P "$flips_pid" ; kill -KILL "$flips_pid" 2>/dev/null
-	delete_netns "$ns_f"
-	clean_up
+	clean_up_bridge
 }
-trap clean_up_bridge EXIT
-
-# a -- bridge (namespace f) -- b
-{
-	ip netns add "$ns_f" && ip -n "$ns_a" link del uroce0
-	"${in_f[@]}" sysctl -qw net.ipv6.conf.default.disable_ipv6=1
-	ip link add eth0 mtu 4200 netns "$ns_a" type veth peer name to_a mtu 4200 netns "$ns_f"
-	ip link add eth0 mtu 4200 netns "$ns_b" type veth peer name to_b mtu 4200 netns "$ns_f"
-	ip -n "$ns_f" link add br0 mtu 4200 type bridge
-	for port in to_a to_b; do
-		ip -n "$ns_f" link set $port master br0 up
-	done
-	ip -n "$ns_f" link set br0 up
-	ip -n "$ns_a" link set eth0 up
-	ip -n "$ns_b" link set eth0 up
-	ip -n "$ns_a" addr add 10.77.0.1/24 dev eth0
-	ip -n "$ns_b" addr add 10.77.0.2/24 dev eth0
-} 2>"$tmp/network.log" || fail "the network cannot be made"
+trap clean_up_flips EXIT
 
 # dead A B: of frames from a, and from b, those with this lowest bit of their source port are dropped.
 dead()
@@ -67,10 +48,6 @@ flips()
 flips &
 flips_pid=$!
 disown
-
-more=("${pages[@]}" --set port.driver=af_packet)
-server=("${in_a[@]}" "$UROCE_PERF" server --dev eth0 "${more[@]}")
-client=("${in_b[@]}" "$UROCE_PERF" client --dev eth0 "${more[@]}" --peer 10.77.0.1 --verify --json "$tmp/run.json")
 
 start_server "${server[@]}"
 for mode in gbn reorder extended; do

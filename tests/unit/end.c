@@ -233,6 +233,7 @@ struct end *end_new(struct end_attr attr)
 		.mtu_shift = 12,
 		.no_prediction = attr.no_prediction,
 		.keeps_ports = attr.keeps_ports,
+		.no_plb = attr.no_plb,
 		.pacing = attr.pacing,
 		.admission = attr.admission,
 	};

@@ -51,7 +51,7 @@ struct end_attr {
 	struct ur_adm_agreed agreed;
 	struct ur_srq *srq;
 	bool no_prediction;
-	bool keeps_ports;
+	bool keeps_ports, no_plb;
 	bool rtr; /* stay in RTR */
 	bool cm;  /* be worker 0, with a connection manager; else worker 1 of 2 */
 };

@@ -27,18 +27,17 @@ static inline void pick_path(struct ur_qp *qp, struct ur_tx *tx)
  * EXT-SEL-RTT-02. After a pause the stamps of what is older may look like those of what comes next:
  * only that counts.
  */
-static __attribute__((noinline, cold)) void forget_echoes(struct ur_ext_requester *x,
-							  struct ur_stamp stamp)
+static __attribute__((noinline, cold)) void forget_echoes(struct ur_qp *qp, struct ur_stamp stamp)
 {
-	x->echoed = stamp;
-	for (unsigned i = 0; x->spray && i < UR_SPRAY_MAX; i++)
-		x->spray->echoed[i] = stamp;
+	qp->xreq.echoed = stamp;
+	for (unsigned i = 0; qp->sprays && i < UR_SPRAY_MAX; i++)
+		qp->xreq.spray->echoed[i] = stamp;
 }
 
 static inline void set_last_stamp(struct ur_qp *qp, struct ur_stamp stamp)
 {
 	if (__builtin_expect(ur_stamp_since(stamp, qp->req.last_stamp) > STAMP_PAUSE, 0))
-		forget_echoes(&qp->xreq, ur_stamp_add(stamp, UINT32_MAX));
+		forget_echoes(qp, ur_stamp_add(stamp, UINT32_MAX));
 	qp->req.last_stamp = stamp;
 }
 

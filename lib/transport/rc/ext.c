@@ -38,7 +38,7 @@ void ur_ext_stop_sending(struct ur_qp *qp)
 void ur_ext_validate(const struct ur_qp *qp)
 {
 	UR_ASSERT(ur_ext_reads_out(&qp->xreq) <= qp->req.max_rd_atomic);
-	UR_ASSERT(qp->sprays == (qp->xreq.spray != NULL));
+	UR_ASSERT(!qp->sprays || qp->xreq.spray);
 	ur_ext_responder_validate(qp);
 	ur_admission_validate(qp);
 }
@@ -116,5 +116,5 @@ struct ur_qp_numbers ur_ext_numbers(const struct ur_qp *qp)
 
 const struct ur_spray_qp *ur_ext_paths(const struct ur_qp *qp)
 {
-	return qp->xreq.spray;
+	return qp->sprays ? qp->xreq.spray : NULL;
 }

@@ -8,6 +8,7 @@
 #include "transport/loss/retry.h"
 #include "transport/loss/rtt.h"
 #include "transport/loss/selective.h"
+#include "transport/plb.h"
 #include "transport/rc/spray.h"
 #include "transport/repeats.h"
 
@@ -39,7 +40,10 @@ struct ur_ext_requester {
 	uint8_t atomic_cnt;	     /* atomics that are not answered */
 	struct ur_tx_times tx_times; /* when requests left */
 	struct ur_selective rsp;     /* response packets of READs and atomics, by response number */
-	struct ur_spray_qp *spray;   /* NULL: every packet takes the queue pair's own port */
+	union {
+		struct ur_spray_qp *spray; /* the queue pair sprays; */
+		struct ur_plb plb;	   /* it does not: every packet takes its own port */
+	};
 	struct ur_selective psn;     /* requests */
 	struct ur_stamp probe_stamp; /* UR_PROBE_LOSS in `probed`: only a probe has this stamp */
 	uint32_t atomic;	     /* WQE of the oldest of atomic_cnt, if there is one */

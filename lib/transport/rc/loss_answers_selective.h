@@ -117,12 +117,23 @@ static __attribute__((noinline)) void take_echo_of_path(struct ur_qp *qp, const 
 		ur_spray_acked(&spray->paths, h->path, rtt);
 }
 
+static inline void take_echo_of_own_path(struct ur_qp *qp, const struct ur_xaeth *h, bool read,
+					 uint64_t now_ns)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+	uint32_t rtt = take_sample(qp, &x->echoed, h, read, now_ns);
+
+	/* What READ responses wait for is on the way of the peer, by a port of its own. */
+	if (rtt && !read && ur_plb_on_rtt(&x->plb, &x->rtt, rtt, ur_stamp(now_ns)))
+		ur_repath_balance(qp);
+}
+
 static inline void take_echo(struct ur_qp *qp, const struct ur_xaeth *h, bool read, uint64_t now_ns)
 {
 	if (__builtin_expect(qp->sprays, 0))
 		take_echo_of_path(qp, h, read, now_ns);
 	else
-		take_sample(qp, &qp->xreq.echoed, h, read, now_ns);
+		take_echo_of_own_path(qp, h, read, now_ns);
 }
 
 /* CC-LOSS-01. Selective loss detection may have found something in what arrived. */
@@ -670,8 +681,11 @@ static inline enum ur_recovery_verdict loss_on_timer(struct ur_qp *qp, uint64_t 
 	silent = expire(qp, &x->rsp, now_ns);
 	/* What both sequences want leaves as one packet. While a request is missing, responses are not asked for. */
 	if (*timeout || lost || (silent && ur_psn_eq(x->psn.una, x->psn.max)) ||
-	    (!asked && x->probe & UR_PROBE_AGAIN))
+	    (!asked && x->probe & UR_PROBE_AGAIN)) {
 		ur_repath_requests(qp); /* REPATH-REQ-01, REPATH-REQ-02 */
+		if (!qp->sprays)
+			ur_plb_on_silence(&x->plb, ur_stamp(now_ns));
+	}
 	/* The peer has stopped: responses that did not come before its NAK will not come. */
 	if (x->fatal_nak && silent)
 		ur_qp_fail(qp, qp->req.local_err, IBV_WC_WR_FLUSH_ERR);

@@ -49,9 +49,10 @@ void ur_ext_requester_stop(struct ur_qp *qp)
 	ur_selective_stop(&x->rsp, &env);
 	x->probe = x->probed = 0;
 	x->atomic_cnt = 0;
-	if (x->spray)
+	if (qp->sprays) {
 		ur_spray_give(&qp->core->spray, x->spray);
-	x->spray = NULL;
+		x->plb = (struct ur_plb){0};
+	}
 	qp->sprays = false;
 	qp->spray_path = 0;
 }
@@ -90,7 +91,8 @@ void ur_ext_requester_init(struct ur_qp *qp, struct ur_psn first)
 	if (window > UR_EXT_WINDOW)
 		qp->req.read_psns = (uint16_t)(window / 16);
 	/* SPRAY-POOL-01. One in RESET may stay there, or be destroyed next. */
-	if (qp->paths > 1 && qp->state != IBV_QPS_RESET)
+	if (qp->paths > 1 && qp->state != IBV_QPS_RESET) {
 		x->spray = ur_spray_take(&qp->core->spray, qp->paths, qp->req.last_stamp);
-	qp->sprays = x->spray != NULL;
+		qp->sprays = x->spray != NULL;
+	}
 }
