@@ -355,6 +355,42 @@ Test(run, each_mode_survives_random_loss)
 }
 
 /*
+ * Each host sends to one of another leaf, and ECMP puts several of the four flows of a leaf on one uplink. In extended mode they
+ * part by themselves, with every seed.
+ */
+Test(run, flows_that_share_a_link_part)
+{
+	uint64_t before = 0, after = 0;
+
+	for (uint64_t seed = 1; seed <= 4; seed++)
+		for (enum ur_mode mode : {UR_MODE_GBN, UR_MODE_EXTENDED}) {
+			Outcome shared, parted;
+			Case c;
+
+			c.run_ns = 400000;
+			c.shift = 4;
+			c.mode = mode;
+			c.plb = false;
+			shared = run(sim::make_fat_tree(4, 2, sim::UpPort::ECMP, seed).get(),
+				     nullptr, c);
+			c.plb = true;
+			parted = run(sim::make_fat_tree(4, 2, sim::UpPort::ECMP, seed).get(),
+				     nullptr, c);
+			cr_assert_eq(shared.errors + parted.errors, 0u);
+			if (mode == UR_MODE_GBN) {
+				cr_assert(shared == parted);
+				continue;
+			}
+			cr_assert_gt(parted.quarter, shared.quarter,
+				     "seed %" PRIu64 ": %" PRIu64 " %" PRIu64, seed, parted.quarter,
+				     shared.quarter);
+			before += shared.quarter;
+			after += parted.quarter;
+		}
+	cr_assert_gt(after, before * 5 / 4, "%" PRIu64 " %" PRIu64, after, before);
+}
+
+/*
  * One of sixteen core links dies. Without help what is hashed to it stands still, as long as ports are kept; routing that learns of it
  * uses the others; and so do a queue pair that takes another port and one that sprays, by themselves.
  */

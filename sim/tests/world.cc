@@ -68,6 +68,7 @@ Outcome run(sim::Topology *t, const char *name, const Case &c)
 	host.backlog_ns = 0;
 	host.ackreq_every = 1;
 	host.repath = c.repath;
+	host.plb = c.plb;
 	sw.queues = c.queues;
 	sw.queue_bytes = c.lossless ? 0 : c.queue_bytes;
 	sw.ecn_bytes = c.pacing == UR_CC_DCQCN ? 8000 : 0;

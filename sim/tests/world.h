@@ -20,7 +20,7 @@ struct Case {
 	uint32_t shift = 0; /* without a pattern: each host to the one so many further */
 	enum ur_mode mode = UR_MODE_EXTENDED;
 	uint8_t paths = 1;
-	bool repath = true;
+	bool repath = true, plb = true;
 	sim::FaultAttr fault;
 };
 
