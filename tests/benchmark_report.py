@@ -475,7 +475,7 @@ class Pages(unittest.TestCase):
     TABLES = {**{name: [name] for name in tables.SECTIONS}, "loss": ["loss", "loss-simulator", "instructions"],
               "admission": ["admission", "admission-peers"], "pacing": ["pacing", "incast"]}
     FABRIC = {"paper": ["fabric-paper-machine", "fabric-paper", "fabric-paper-delay", "fabric-paper-readings", "fabric-chance"],
-              "rivals": ["fabric-machine", "fabric", "fabric-rivals", "fabric-auto", "fabric-paths", "fabric-turns"],
+              "rivals": ["fabric-machine", "fabric", "fabric-rivals", "fabric-auto", "fabric-paths", "fabric-moves", "fabric-turns"],
               "faults": ["fabric-faults-machine", "fabric-faults", "fabric-loss", "fabric-down", "fabric-recovery"],
               "size": ["fabric-size-machine", "fabric-size", "fabric-speed", "fabric-graphs", "fabric-large"]}
 

@@ -25,10 +25,13 @@ TRAFFIC = {"incast": {}, "permutation": {}, "hot_node": {}, "alltoall_round_robi
 # Marks at 16 KB, which is the room of an input; Swift's target: an idle round trip of 1 us, and two more for queues.
 CONTENDERS = {"none": {}, "auto": {}, "auto, round trips": {"pacing": "auto", "source": "round_trip"}, "swift": {"target": 3000},
               "dcqcn": {"ecn": 16384}, "cmdpd": {"init0": 8, "init1": 16}}
-# Beside these, without bars: over all ways, and, for arrivals, with all queue pairs in turn.
+# Beside these, without bars: over all ways; where ports decide on the way, with ports that congestion does not change; and, for
+# arrivals, with all queue pairs in turn.
 PATHS = {"none, 16 paths": {"pacing": "none", "paths": 16}, "auto, 16 paths": {"pacing": "auto", "paths": 16}}
 TURNS = {"none, in turn": {"pacing": "none", "sparseFirst": 0}, "auto, in turn": {"pacing": "auto", "sparseFirst": 0}}
-ALL = {**CONTENDERS, **PATHS, **TURNS}
+STAY = {"none, plb off": {"pacing": "none", "plb": 0}, "auto, plb off": {"pacing": "auto", "plb": 0}}
+HASHED = ("tree", DROPPING)
+ALL = {**CONTENDERS, **PATHS, **STAY, **TURNS}
 AUTOS = {"auto": "AUTO", "auto, round trips": "AUTO by round trips"}  # as shipped, and with [pacing] delay = round_trip
 SHARE = 0.95
 
@@ -57,7 +60,7 @@ def plan(size, seeds):
     for seed in seeds:
         for network in NETWORKS[size]:
             for traffic in traffics(network):
-                for contender in [*CONTENDERS, *PATHS, *(TURNS if is_arrivals(traffic) else [])]:
+                for contender in [*CONTENDERS, *PATHS, *(STAY if network in HASHED else []), *(TURNS if is_arrivals(traffic) else [])]:
                     yield words(size, network, traffic, contender, seed)
 
 
@@ -102,19 +105,27 @@ def report(out, cells, size, seeds):
 
 def report_more(out, cells, size, seeds):
     """The runs without bars."""
-    paths, turns = [], []
+    paths, moves, turns = [], [], []
     for network in NETWORKS[size]:
         for traffic in traffics(network):
             runs = {c: [f for s in seeds if (f := cells.known(words(size, network, traffic, c, s)))] for c in
-                    ("none", "auto", *PATHS, *TURNS)}
+                    ("none", "auto", *PATHS, *STAY, *TURNS)}
             if all(len(runs[c]) == len(runs["none"]) > 0 for c in PATHS):
                 paths.append([network, traffic, len(runs["none"]), absolute(stats.median([goodput(f) for f in runs["none"]])),
                               *(span(ratios(runs, c)) for c in PATHS), *(p99(runs[c]) for c in ("none", "auto", *PATHS))])
+            if network in HASHED and all(len(runs[c]) == len(runs["none"]) > 0 for c in STAY):
+                moves.append([network, traffic, len(runs["none"]), absolute(stats.median([goodput(f) for f in runs["none, plb off"]])),
+                              *(span(stats.ratios_of([goodput(f) for f in runs[c]], [goodput(f) for f in runs[f"{c}, plb off"]]))
+                                for c in ("none", "auto")),
+                              *(p99(runs[c]) for c in ("none, plb off", "none", "auto, plb off", "auto"))])
             if is_arrivals(traffic) and all(len(runs[c]) == len(runs["none"]) > 0 for c in TURNS):
                 turns.append([network, traffic, len(runs["none"]),
                               *(p99(runs[c]) for c in ("none, in turn", "none", "auto, in turn", "auto"))])
     out.table("paths", "Over 16 paths of each queue pair: goodput relative to none over one, and p99 slowdown", [
         "network", "traffic", "seeds", "none, Gb/s", *PATHS, "none p99", "auto p99", *(f"{c} p99" for c in PATHS)], paths)
+    out.table("moves", "Queue pairs that leave congested paths (PLB): goodput relative to those that stay, and p99 slowdown", [
+        "network", "traffic", "seeds", "none, plb off, Gb/s", "none", "auto", "none, plb off p99", "none p99", "auto, plb off p99",
+        "auto p99"], moves)
     out.table("turns", "Queue pairs in turn, and those first that had less than their share: p99 slowdown", [
         "network", "traffic", "seeds", "none, in turn", "none", "auto, in turn", "auto"], turns)
 

@@ -37,7 +37,7 @@ enum ur_plb_seen {
 	UR_PLB_SHORT,
 };
 
-/* The same, if something is congested, or was. */
+/* What ur_plb_on_rtt() does while something is congested, or was. */
 bool ur_plb_watch(struct ur_plb *p, const struct ur_rtt *rtt, uint32_t sample, struct ur_stamp now);
 
 /*

@@ -28,7 +28,7 @@ static inline void ur_repath_requests(struct ur_qp *qp)
 }
 
 /* PLB-MOVE-01. The path of the requests is congested. */
-static __attribute__((noinline, unused)) void ur_repath_balance(struct ur_qp *qp)
+static inline void ur_repath_balance(struct ur_qp *qp)
 {
 	/* PLB-OFF-01 */
 	if (qp->core->no_plb || qp->core->keeps_ports)

@@ -5,7 +5,7 @@ import statistics
 import time
 
 import roce
-from roce import CNP
+from roce import CNP, WRITE_ONLY
 from station import Unsupported, case, check, equal
 
 ECT0, ECT1, CE = 2, 1, 3
@@ -97,36 +97,41 @@ def cnp_received(s):
 
 SLOWED_PACKETS = 48
 CNPS = 40  # before it
-STEADY_CNPS, STEADY_S = 8, 40 * CNP_INTERVAL_S  # so many are sent within that time, or the rate recovers between them
+# The device heeds so many within that time, or its rate recovers between them.
+STEADY_CNPS, STEADY_S = 8, 40 * CNP_INTERVAL_S
 STEADY_WRITES, WRITES_MAX = 9, 1000
 
 
 def time_of_write(c, region, msn, congested):
-    """(seconds from the first packet of a long WRITE to the last, whether CNPs were sent steadily until it
-    began). `congested`: CNPs are sent before and during the WRITE, at most one per interval."""
+    """(seconds from the first packet of a long WRITE to the last, whether the device heeded CNPs steadily until
+    it began). `congested`: CNPs are sent before and during the WRITE, at most one per interval."""
     first = c.dut_psn
-    cnps, came = [0.0], []
+    cnps, heeded, came = [0.0], [], []
 
     def notify():
-        if congested and time.monotonic() - cnps[-1] > CNP_INTERVAL_S:
+        if time.monotonic() - cnps[-1] > CNP_INTERVAL_S:
             c.transmit(c.packet(CNP, becn=1, ackreq=0, psn=0, payload=bytes(16), migrated=0))
             cnps.append(time.monotonic())
 
     def notify_until_it_comes():
         until = time.monotonic() + 1
-        while congested and not c.inbox and time.monotonic() < until:
+        while not c.inbox and time.monotonic() < until:
             notify()
             c.station.pump(cnps[-1] + CNP_INTERVAL_S)
 
-    while congested and len(cnps) <= CNPS:
+    # The ACK of a request that follows a CNP tells when the device had read both.
+    while congested and len(heeded) < CNPS:
         notify()
+        c.request(WRITE_ONLY, reth=(0, 0, 0), ackreq=1)
+        heeded.append(c.acked().when)
+        c.station.pump(heeded[-1] + CNP_INTERVAL_S)
     c.post("write", region, SLOWED_PACKETS * c.mtu)
     for i in range(SLOWED_PACKETS):
         opcode = roce.WRITE_FIRST if i == 0 else roce.WRITE_LAST if i == SLOWED_PACKETS - 1 else roce.WRITE_MIDDLE
-        notify_until_it_comes()
+        if congested:
+            notify_until_it_comes()
         came.append(c.expect(opcode, psn=roce.psn_add(first, i)).when)
-        if i == 0:
-            steady = congested and time.monotonic() - cnps[-STEADY_CNPS] < STEADY_S
+    steady = congested and came[0] - heeded[-STEADY_CNPS] < STEADY_S
     c.ack(roce.psn_add(first, SLOWED_PACKETS - 1), msn)
     c.completions((0, "SUCCESS"))
     c.dut_psn = roce.psn_add(first, SLOWED_PACKETS)
@@ -148,7 +153,7 @@ def cnp_slows(s):
         if len(slow) == STEADY_WRITES:
             break
     check(len(slow) == STEADY_WRITES, f"of {WRITES_MAX} WRITEs {len(slow)} began amid {STEADY_CNPS} CNPs in "
-          f"{STEADY_S * 1e3:.0f} ms: this machine is too busy to send them")
+          f"{STEADY_S * 1e3:.0f} ms: this machine is too busy for them")
     slow = statistics.median(slow)
     check(slow >= 4 * quick, f"{slow * 1e6:.0f} us with CNPs, {quick * 1e6:.0f} us without")
 
