@@ -78,7 +78,7 @@ OWN = {
     ("read", 64, "extended", 32, 1): 1759,
     ("read", 64, "gbn", 1, 1): 2660,
     ("read", 64, "reorder", 1, 1): 2679,
-    ("read", 64, "extended", 1, 1): 2825,
+    ("read", 64, "extended", 1, 1): 2740,
     ("read", 4096, "gbn", 32, 1): 1732,
     ("read", 4096, "reorder", 32, 1): 1748,
     ("read", 4096, "extended", 32, 1): 1765,

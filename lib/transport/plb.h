@@ -27,32 +27,36 @@ struct ur_plb {
 	struct ur_stamp round_end; /* within UR_PLB_PAUSE from when it was set */
 	uint8_t congested;	   /* rounds in a row, < UR_PLB_ROUNDS */
 	uint8_t level;		   /* <= UR_PLB_LEVEL_MAX */
-	uint8_t seen;		   /* enum ur_plb_seen: the least of this round */
+	uint8_t seen;		   /* enum ur_plb_seen */
 	uint8_t calm;		   /* rounds in a row with UR_PLB_SHORT, < UR_PLB_CALM */
 };
 
+/* The least round trip of this round. */
 enum ur_plb_seen {
-	UR_PLB_LONG,  /* or none */
-	UR_PLB_USUAL, /* > 2^level times the least of all */
+	UR_PLB_NOTHING, /* there is no round: nothing is congested, nor was lately */
+	UR_PLB_LONG,	/* or none */
+	UR_PLB_USUAL,	/* > 2^level times the least of all */
 	UR_PLB_SHORT,
 };
 
-/* What ur_plb_on_rtt() does while something is congested, or was. */
-bool ur_plb_watch(struct ur_plb *p, const struct ur_rtt *rtt, uint32_t sample, struct ur_stamp now);
+/* A round trip that begins a round where there is none. */
+static inline bool ur_plb_begins(const struct ur_rtt *rtt, uint32_t sample)
+{
+	return sample - rtt->min > rtt->min;
+}
+
+/* Every round trip counts. Until then those that do not begin a round need not be passed. */
+static inline bool ur_plb_is_on(const struct ur_plb *p)
+{
+	return p->seen != UR_PLB_NOTHING;
+}
 
 /*
  * PLB-ROUND-01. `sample` is a round trip that ur_rtt_sample() has just taken in: [rtt->min, UR_RTT_MAX]. True: the queue
- * pair is to move. While nothing is congested, no round is looked at.
+ * pair is to move.
  */
-static inline bool ur_plb_on_rtt(struct ur_plb *p, const struct ur_rtt *rtt, uint32_t sample,
-				 struct ur_stamp now)
-{
-	if (__builtin_expect(sample - rtt->min <= rtt->min && !p->congested && !p->level, 1)) {
-		p->seen = UR_PLB_USUAL;
-		return false;
-	}
-	return ur_plb_watch(p, rtt, sample, now);
-}
+bool ur_plb_on_rtt(struct ur_plb *p, const struct ur_rtt *rtt, uint32_t sample,
+		   struct ur_stamp now);
 
 /* PLB-PAUSE-01. Silence has made the queue pair move, as from a dead link: it is not to return there soon. */
 static inline void ur_plb_on_silence(struct ur_plb *p, struct ur_stamp now)

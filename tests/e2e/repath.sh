@@ -33,13 +33,13 @@ END
 }
 dead 1 1 2>"$tmp/nft.log" || skip "no firewall on bridges here: $(tail -n 1 "$tmp/nft.log")"
 
-# Every combination in turn, each for longer than seven local ACK timeouts of 268 ms: an end takes the other way with each that it
+# Every combination in turn, each for longer than seven local ACK timeouts of 134 ms: an end takes the other way with each that it
 # knows of, and a queue pair that has measured no round trip knows of no sooner ones.
 flips()
 {
 	while :; do
 		for ways in "1 0" "0 0" "0 1" "1 1"; do
-			sleep 3
+			sleep 1.5
 			# shellcheck disable=SC2086
 			dead $ways
 		done
@@ -51,7 +51,7 @@ disown
 
 start_server "${server[@]}"
 for mode in gbn reorder extended; do
-	expect 0 "${client[@]}" --timeout 16 --transport-mode $mode --op mixed --size 16K --qps 4 --duration 12
+	expect 0 "${client[@]}" --timeout 15 --transport-mode $mode --op mixed --size 16K --qps 4 --duration 6
 	clean_result
 	[ "$(field '.client.counters.repaths > 0 and .server.counters.repaths > 0')" = true ] || fail "an end keeps its ports"
 	echo "$mode: $(field '.client.counters.repaths + .server.counters.repaths') changes of a port"

@@ -36,8 +36,9 @@ struct ur_ext_requester {
 		rd_passed; /* and those that the peer has answered to the end, as far as is known */
 	uint8_t probed;	   /* enum ur_ext_probe, bits: what was sent and has not come back */
 	uint8_t probe;	   /* the same: what is to be sent */
-	bool fatal_nak;	   /* the peer refused a request for good: it answers nothing any more */
-	uint8_t atomic_cnt;	     /* atomics that are not answered */
+	bool fatal_nak : 1; /* the peer refused a request for good: it answers nothing any more */
+	bool plb_is_on : 1; /* without spraying: ur_plb_is_on(), here, where round trips come by */
+	uint8_t atomic_cnt; /* atomics that are not answered */
 	struct ur_tx_times tx_times; /* when requests left */
 	struct ur_selective rsp;     /* response packets of READs and atomics, by response number */
 	union {

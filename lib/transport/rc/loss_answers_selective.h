@@ -117,6 +117,15 @@ static __attribute__((noinline)) void take_echo_of_path(struct ur_qp *qp, const 
 		ur_spray_acked(&spray->paths, h->path, rtt);
 }
 
+static __attribute__((noinline)) void balance(struct ur_qp *qp, uint32_t rtt, uint64_t now_ns)
+{
+	struct ur_ext_requester *x = &qp->xreq;
+
+	if (ur_plb_on_rtt(&x->plb, &x->rtt, rtt, ur_stamp(now_ns)))
+		ur_repath_balance(qp);
+	x->plb_is_on = ur_plb_is_on(&x->plb);
+}
+
 static inline void take_echo_of_own_path(struct ur_qp *qp, const struct ur_xaeth *h, bool read,
 					 uint64_t now_ns)
 {
@@ -124,8 +133,8 @@ static inline void take_echo_of_own_path(struct ur_qp *qp, const struct ur_xaeth
 	uint32_t rtt = take_sample(qp, &x->echoed, h, read, now_ns);
 
 	/* What READ responses wait for is on the way of the peer, by a port of its own. */
-	if (rtt && !read && ur_plb_on_rtt(&x->plb, &x->rtt, rtt, ur_stamp(now_ns)))
-		ur_repath_balance(qp);
+	if (rtt && !read && __builtin_expect(x->plb_is_on || ur_plb_begins(&x->rtt, rtt), 0))
+		balance(qp, rtt, now_ns);
 }
 
 static inline void take_echo(struct ur_qp *qp, const struct ur_xaeth *h, bool read, uint64_t now_ns)
@@ -683,8 +692,10 @@ static inline enum ur_recovery_verdict loss_on_timer(struct ur_qp *qp, uint64_t 
 	if (*timeout || lost || (silent && ur_psn_eq(x->psn.una, x->psn.max)) ||
 	    (!asked && x->probe & UR_PROBE_AGAIN)) {
 		ur_repath_requests(qp); /* REPATH-REQ-01, REPATH-REQ-02 */
-		if (!qp->sprays)
+		if (!qp->sprays) {
 			ur_plb_on_silence(&x->plb, ur_stamp(now_ns));
+			x->plb_is_on = true;
+		}
 	}
 	/* The peer has stopped: responses that did not come before its NAK will not come. */
 	if (x->fatal_nak && silent)

@@ -52,6 +52,7 @@ void ur_ext_requester_stop(struct ur_qp *qp)
 	if (qp->sprays) {
 		ur_spray_give(&qp->core->spray, x->spray);
 		x->plb = (struct ur_plb){0};
+		x->plb_is_on = false;
 	}
 	qp->sprays = false;
 	qp->spray_path = 0;
