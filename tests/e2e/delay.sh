@@ -4,42 +4,29 @@
 # captured packet that was stamped has the ICRC that Python's zlib computes. Behind the switch a firewall that drops
 # packets with wrong checksums costs no data, and is noticed.
 . "$(dirname "$0")/lib.sh"
-need_veth 4200 # of a and b; here they are not neighbours
+. "$(dirname "$0")/bridge.sh"
 
-ns_s=uroce-d-s-$$
-ns_f=uroce-d-f-$$
+ns_s=uroce-s-$$
 in_s=(ip netns exec "$ns_s")
-in_f=(ip netns exec "$ns_f")
 switch_pid=
 clean_up_switch()
 {
 	[ -z "$switch_pid" ] || kill -KILL "$switch_pid" 2>/dev/null
-	delete_netns "$ns_f"
 	delete_netns "$ns_s"
-	clean_up
+	clean_up_bridge
 }
-trap clean_up_switch EXIT
 
 # a -- bridge (namespace f) -- switch (namespace s) -- b
+need_bridge 4200
+trap clean_up_switch EXIT
 {
-	ip netns add "$ns_s" && ip netns add "$ns_f" && ip -n "$ns_a" link del uroce0
-	for ns in "$ns_s" "$ns_f"; do
-		ip netns exec "$ns" sysctl -qw net.ipv6.conf.default.disable_ipv6=1
-	done
-	ip link add eth0 mtu 4200 netns "$ns_a" type veth peer name to_a mtu 4200 netns "$ns_f"
+	ip netns add "$ns_s"
+	"${in_s[@]}" sysctl -qw net.ipv6.conf.default.disable_ipv6=1
+	ip -n "$ns_f" link set to_b nomaster netns "$ns_s"
 	ip link add to_s mtu 4200 netns "$ns_f" type veth peer name to_a mtu 4200 netns "$ns_s"
-	ip link add eth0 mtu 4200 netns "$ns_b" type veth peer name to_b mtu 4200 netns "$ns_s"
-	ip -n "$ns_f" link add br0 mtu 4200 type bridge
-	for port in to_a to_s; do
-		ip -n "$ns_f" link set $port master br0 up
-	done
-	ip -n "$ns_f" link set br0 up
+	ip -n "$ns_f" link set to_s master br0 up
 	ip -n "$ns_s" link set to_a up
 	ip -n "$ns_s" link set to_b up
-	ip -n "$ns_a" link set eth0 up
-	ip -n "$ns_b" link set eth0 up
-	ip -n "$ns_a" addr add 10.77.0.1/24 dev eth0
-	ip -n "$ns_b" addr add 10.77.0.2/24 dev eth0
 } 2>"$tmp/network.log" || fail "the network cannot be made"
 
 start_switch()
@@ -50,10 +37,7 @@ start_switch()
 	wait_for 30 grep -q '^forwarding between' "$tmp/switch.log" || fail "the switch does not start"
 }
 
-more=("${pages[@]}" --set port.driver=af_packet)
-server=("${in_a[@]}" "$UROCE_PERF" server --dev eth0 "${more[@]}")
-client=("${in_b[@]}" "$UROCE_PERF" client --dev eth0 "${more[@]}" --peer 10.77.0.1 "${patient[@]}" --pacing auto
-	--size 16K --qps 4 --verify --live --live-interval 0.2 --json "$tmp/run.json")
+client+=("${patient[@]}" --pacing auto --size 16K --qps 4 --live --live-interval 0.2)
 number='[0-9]+\.[0-9]'
 
 # Both ports are slow, so packets wait in the switch.

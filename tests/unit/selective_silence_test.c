@@ -170,17 +170,24 @@ Test(selective, waits_for_what_is_in_flight_where_that_will_tell)
 	cr_assert_eq(deadline(), 301);
 }
 
-/* EXT-SEL-TAIL-01 */
+/* EXT-SEL-TAIL-01: whether there is more to send or not. */
 Test(selective, a_gap_in_the_tail_is_given_the_reordering_that_was_seen)
 {
-	env.idle = true;
-	send(1, 0);
-	send(65, 80);
-	news_many(0, 65, 80, 180);
-	news(66, 0, 80, 181);
-	send(10, 200);
-	news(66, 0x1ff, 200, 300);
-	cr_assert_eq(deadline(), 1200);
+	for (unsigned idle = 0; idle < 2; idle++) {
+		start();
+		env.idle = idle;
+		send(1, 0);
+		send(65, 80);
+		news_many(0, 65, 80, 180);
+		news(66, 0, 80, 181);
+		/* 66 is missing and only nine numbers follow it: less than the reordering seen before. */
+		send(10, 200);
+		news(66, 0x1ff, 200, 300);
+		cr_assert_eq(deadline(), 1200);
+		cr_assert_eq(expire(1200), UR_SELECTIVE_PROBE);
+		news(66, 0x1ff, 1200, 1300);
+		cr_assert_eq(lost(), 66);
+	}
 }
 
 /* EXT-SEL-PROBE-02 */

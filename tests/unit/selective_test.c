@@ -347,21 +347,6 @@ Test(selective, what_was_seen_of_reordering_fades)
 	cr_assert_eq(s.reo_time, 0);
 }
 
-Test(selective, after_reordering_a_silent_tail_gets_its_time)
-{
-	send(1, 0);
-	send(65, 80);
-	news_many(0, 65, 80, 180);
-	news(66, 0, 80, 181);
-	/* 66 is missing and only nine numbers follow it: less than the reordering seen before. */
-	send(10, 200);
-	news(66, 0x1ff, 200, 300);
-	cr_assert_eq(deadline(), 1200);
-	cr_assert_eq(expire(1200), UR_SELECTIVE_PROBE);
-	news(66, 0x1ff, 1200, 1300);
-	cr_assert_eq(lost(), 66);
-}
-
 /* ---- duplicated, late and old answers ---- */
 
 Test(selective, repeated_acks_have_no_effect)
