@@ -45,7 +45,7 @@ static inline bool ur_plb_begins(const struct ur_rtt *rtt, uint32_t sample)
 	return sample - rtt->min > rtt->min;
 }
 
-/* Every round trip counts. Until then those that do not begin a round need not be passed. */
+/* There is a round, and every round trip counts. If not, only one that begins a round does. */
 static inline bool ur_plb_is_on(const struct ur_plb *p)
 {
 	return p->seen != UR_PLB_NOTHING;

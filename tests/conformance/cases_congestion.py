@@ -124,7 +124,8 @@ def time_of_write(c, region, msn, congested):
         notify()
         c.request(WRITE_ONLY, reth=(0, 0, 0), ackreq=1)
         heeded.append(c.acked().when)
-        c.station.pump(heeded[-1] + CNP_INTERVAL_S)
+        while c.station.pump(heeded[-1] + CNP_INTERVAL_S):
+            pass
     c.post("write", region, SLOWED_PACKETS * c.mtu)
     for i in range(SLOWED_PACKETS):
         opcode = roce.WRITE_FIRST if i == 0 else roce.WRITE_LAST if i == SLOWED_PACKETS - 1 else roce.WRITE_MIDDLE
