@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A network that hashes UDP source ports to two ways, of which one has a twentieth of the other's rate: a bridge with a queue for odd ports
-# and one for even ones. Queue pairs that the hash has put on the slow way leave it by themselves. With
-# [transport] plb = no, and where the mode is not extended, they stay.
+# A network that hashes UDP source ports to two ways: a bridge with a queue for odd ports and one for even ones. The way of odd ports gets
+# slower and slower, until a message takes 7 ms there. Queue pairs that the hash has put on it leave by themselves. With
+# [transport] plb = no, and where the mode is not extended, they stay. A round trip takes 20 ms at least, longer than a machine stalls: what
+# stalls looks like congestion, or a dead link.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/bridge.sh"
 need_bridge 4200
@@ -10,39 +11,72 @@ need_bridge 4200
 # Towards a, where the data goes. What is not RoCE, and the even ports: class 1:1.
 {
 	"${in_f[@]}" tc qdisc add dev to_a root handle 1: htb default 1 &&
-		"${in_f[@]}" tc class add dev to_a parent 1: classid 1:1 htb rate 400mbit burst 20k &&
-		"${in_f[@]}" tc class add dev to_a parent 1: classid 1:2 htb rate 20mbit burst 5k &&
+		"${in_f[@]}" tc class add dev to_a parent 1: classid 1:1 htb rate 1gbit quantum 4200 &&
+		"${in_f[@]}" tc class add dev to_a parent 1: classid 1:2 htb rate 1gbit quantum 4200 &&
 		"${in_f[@]}" tc filter add dev to_a parent 1: protocol ip u32 match ip dport 4791 0xffff match ip sport 1 1 flowid 1:2
 } 2>"$tmp/tc.log" || skip "no traffic control here: $(tail -n 1 "$tmp/tc.log")"
 
-# run ARGUMENTS: sixteen queue pairs for three seconds. In `slow`, how many of them were on the slow way in the end; in `moved`, how many have
-# used more than one port.
+# odd_ports KBIT
+odd_ports()
+{
+	"${in_f[@]}" tc class change dev to_a parent 1: classid 1:2 htb rate "$1kbit" burst 2k quantum 4200 2>>"$tmp/tc.log"
+}
+
+# In steps, so that no round trip is more than twice as long as the one before: that would be silence.
+slow_down()
+{
+	local kbit
+	sleep 1.5
+	for kbit in 10000 5000 2500 1250; do
+		odd_ports $kbit && sleep 0.4 || return 1
+	done
+}
+
+# One that has just met silence, where the machine stood still for longer than a round trip, may be anywhere: it does not count.
+where='
+$2 ~ /^10\.77\.0\.2:/ && $5 ~ /_(WRITE|PROBE)/ {
+	split($2, from, ":")
+	if ($5 ~ /PROBE/ || psn[$7] == $9)
+		silent[$7] = $1
+	else
+		psn[$7] = $9
+	if ($7 in port && port[$7] != from[2])
+		moved[$7] = 1
+	port[$7] = from[2]
+	end = $1
+}
+END {
+	for (qpn in psn) {
+		slow += port[qpn] % 2
+		stays += port[qpn] % 2 && end - silent[qpn] > 1.5
+		others += qpn in moved
+	}
+	print length(psn), slow + 0, stays + 0, others + 0
+}'
+
+# run ARGUMENTS: 24 queue pairs for five seconds. In `slow`, how many of them were on the slow way in the end, and in `stays`, how many of
+# these have heard their peer all the time; in `moved`, how many have used more than one port.
 run()
 {
-	expect 0 "${client[@]}" "${patient[@]}" --op write --size 4K --qps 16 --depth 2 --duration 3 --pcap "$tmp/client.pcap" \
-		--filter 'src host 10.77.0.2' "$@"
+	local slowing
+	odd_ports 1000000
+	slow_down &
+	slowing=$!
+	expect 0 "${client[@]}" "${patient[@]}" --set impair.rx_delay_us=20000 --op write --size 1K --qps 24 --depth 1 --duration 5 \
+		--pcap "$tmp/client.pcap" --filter 'src host 10.77.0.2' "$@"
+	wait $slowing || fail "tc cannot change the rate"
 	clean_result
 	"$UROCE_PCAP" "$tmp/client.pcap" >"$tmp/lines" || fail "the capture has malformed packets"
-	read -r qps slow moved < <(awk '$5 ~ /_WRITE_/ && $2 ~ /^10\.77\.0\.2:/ {
-			split($2, from, ":")
-			if ($7 in last && last[$7] != from[2])
-				moved[$7] = 1
-			last[$7] = from[2]
-		}
-		END {
-			for (qpn in last)
-				slow += last[qpn] % 2
-			print length(last), slow + 0, length(moved)
-		}' "$tmp/lines")
-	[ "$qps" = 16 ] || fail "$qps queue pairs, not 16"
+	read -r qps slow stays moved < <(awk "$where" "$tmp/lines")
+	[ "$qps" = 24 ] || fail "$qps queue pairs, not 24"
 	moves=$(field .client.counters.plb_repaths)
-	echo "$*: $slow of 16 queue pairs end on the slow way, $moved have moved, $moves times"
+	echo "$*: $slow of 24 queue pairs end on the slow way, $stays of them without silence; $moved have moved, $moves times by congestion"
 }
 
 start_server "${server[@]}"
 run --transport-mode extended
-# One on the slow way gets as much as each of fifteen on the other.
-[ "$moved" -gt 0 ] && [ "$slow" -le 4 ] || fail "queue pairs do not leave the slow way"
+# Two on the slow way have round trips that are not twice as long.
+[ "$moves" -gt 0 ] && [ "$stays" -le 4 ] || fail "queue pairs do not leave the slow way"
 run --transport-mode extended --set transport.plb=no --set transport.repath=no
 [ "$moved" = 0 ] && [ "$slow" -gt 0 ] && [ "$moves" = 0 ] || fail "plb = no, and a queue pair has moved"
 run --transport-mode gbn --set transport.repath=no
