@@ -41,7 +41,8 @@ struct ur_xth {
 	uint32_t rwqen; /* UR_XTH_RECV: which receive of the QP, counted from 0; 24 bits */
 };
 #define UR_XTH_BYTES 16
-#define UR_XTH_FLAGS 8 /* the byte with the flags */
+#define UR_XTH_PATH  4 /* the byte with the path index, */
+#define UR_XTH_FLAGS 8 /* and the one with the flags */
 
 enum ur_xth_flags {
 	UR_XTH_RECV = 1 << 0,	   /* the message consumes receive `rwqen` (in all its packets) */

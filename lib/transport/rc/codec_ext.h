@@ -13,16 +13,6 @@ enum { CODEC_RETH_IN_EACH = true };
 
 #define STAMP_PAUSE (UINT32_C(1) << 26) /* stamps, 1.07 s */
 
-/* Picks the path of the packet that is made now: one that cannot be made costs no path its turn. */
-static inline void pick_path(struct ur_qp *qp, struct ur_tx *tx)
-{
-	if (__builtin_expect(!qp->sprays, 1))
-		return;
-	qp->spray_path = ur_spray_next(&qp->xreq.spray->paths);
-	if (qp->spray_path)
-		ur_ext_write_port(qp, qp->spray_path, tx);
-}
-
 /*
  * EXT-SEL-RTT-02. After a pause the stamps of what is older may look like those of what comes next:
  * only that counts.
@@ -55,6 +45,23 @@ leave_after_probe(struct ur_qp *qp, const struct ur_wqe *wqe, struct ur_stamp st
 		x->probed &= (uint8_t) ~(UR_PROBE_LOSS | UR_PROBE_TRAIN);
 }
 
+/* A packet with this stamp is about to leave, the first one of it or not. No WQE: a probe. */
+static inline void note_stamp(struct ur_qp *qp, const struct ur_wqe *wqe, struct ur_stamp stamp)
+{
+	if (__builtin_expect(qp->xreq.probed, 0))
+		leave_after_probe(qp, wqe, stamp);
+	if (!ur_stamp_eq(stamp, qp->req.last_stamp))
+		set_last_stamp(qp, stamp);
+}
+
+/* Picks the path of the packet that has been made, whose XTH is there: one that cannot be made costs no path its turn. */
+static inline void pick_path(struct ur_qp *qp, uint8_t *xth, struct ur_tx *tx)
+{
+	qp->spray_path = xth[UR_XTH_PATH] = ur_spray_next(&qp->xreq.spray->paths);
+	if (qp->spray_path)
+		ur_ext_write_port(qp, qp->spray_path, tx);
+}
+
 /* EXT-REQ-HDR-01. Ethernet to XTH; returns where the `ext` bytes behind them go. No WQE: a probe. */
 static inline uint8_t *codec_begin(struct ur_qp *qp, const struct ur_wqe *wqe,
 				   const struct request *r, unsigned ext, struct ur_tx *tx,
@@ -69,17 +76,16 @@ static inline uint8_t *codec_begin(struct ur_qp *qp, const struct ur_wqe *wqe,
 		.psn = r->psn,
 	};
 	bool recv = r->class & OP_RECV;
-	struct ur_stamp stamp = ur_stamp(now_ns);
-	uint8_t *p = ur_build_from_qp(tx, qp, qp->sport_be, &bth, UR_XTH_BYTES + ext);
+	uint8_t *p = ur_build_from_qp(tx, qp, qp->sport_be, &bth, UR_XTH_BYTES + ext), *xth = p;
 
-	pick_path(qp, tx);
-	if (__builtin_expect(qp->xreq.probed, 0))
-		leave_after_probe(qp, wqe, stamp);
-	if (!ur_stamp_eq(stamp, qp->req.last_stamp))
-		set_last_stamp(qp, stamp);
-	p = ur_build2(p, stamp.v, (uint32_t)qp->spray_path << 24 | (wqe ? wqe->ssn.v : 0));
-	return ur_build2(p, (uint32_t)(r->flags | (recv ? UR_XTH_RECV : 0)) << 24 | r->offset,
-			 recv ? wqe->rwqen : 0);
+	if (!r->joins)
+		note_stamp(qp, wqe, ur_stamp(now_ns));
+	p = ur_build2(p, qp->req.last_stamp.v, wqe ? wqe->ssn.v : 0);
+	p = ur_build2(p, (uint32_t)(r->flags | (recv ? UR_XTH_RECV : 0)) << 24 | r->offset,
+		      recv ? wqe->rwqen : 0);
+	if (__builtin_expect(qp->sprays, 0))
+		pick_path(qp, xth, tx);
+	return p;
 }
 
 /* EXT-REQ-ACK-01. READ and atomic requests ask for no ACK: their answers say the same. */

@@ -18,6 +18,7 @@ struct request {
 	uint8_t opcode; /* of RC */
 	uint8_t class;	/* of the WQE's opcode, if it is a SEND or WRITE; else 0 */
 	bool ackreq, solicited;
+	bool joins; /* another one was made just before, in the same call */
 };
 
 /* The RC opcode of a packet of a SEND or WRITE; those of other transports have other top bits. */

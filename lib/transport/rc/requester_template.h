@@ -544,7 +544,8 @@ static inline __attribute__((always_inline)) bool make_whole(struct ur_qp *qp, s
 	struct ur_requester *req = &qp->req;
 	/* As class_of() says, but known to the compiler. */
 	struct request r = {.psn = loss_next_psn(qp),
-			    .class = OP_DATA | (write ? OP_WRITE : OP_RECV)};
+			    .class = OP_DATA | (write ? OP_WRITE : OP_RECV),
+			    .joins = joins};
 	const uint8_t *base;
 	uint8_t *p;
 
@@ -566,11 +567,15 @@ static inline __attribute__((always_inline)) bool make_whole(struct ur_qp *qp, s
 }
 
 /* The same for a READ of one response. */
-static inline bool make_whole_read(struct ur_qp *qp, struct ur_wqe *wqe, struct ur_tx *tx,
-				   uint64_t now_ns)
+static inline bool make_whole_read(struct ur_qp *qp, struct ur_wqe *wqe, bool joins,
+				   struct ur_tx *tx, uint64_t now_ns)
 {
 	struct ur_requester *req = &qp->req;
-	struct request r = {.psn = loss_next_psn(qp), .flags = UR_XTH_LAST_READ};
+	struct request r = {
+		.psn = loss_next_psn(qp),
+		.flags = UR_XTH_LAST_READ,
+		.joins = joins,
+	};
 
 	if (!may_go_whole(qp, wqe, true) || !req->max_rd_atomic || !loss_has_credit(qp, OP_READ) ||
 	    !loss_may_read(qp, wqe))
@@ -593,7 +598,7 @@ static inline bool make_next_whole(struct ur_qp *qp, bool joins, struct ur_tx *t
 	case IBV_WR_SEND:
 		return make_whole(qp, wqe, false, joins, tx, now_ns);
 	case IBV_WR_RDMA_READ:
-		return make_whole_read(qp, wqe, tx, now_ns);
+		return make_whole_read(qp, wqe, joins, tx, now_ns);
 	default:
 		return false;
 	}
