@@ -20,7 +20,8 @@ class Link:
     def __init__(self, sock, receive_one):
         self.sock = sock
         self.receive_one = receive_one
-        self.frames = queue.SimpleQueue()
+        # Not a SimpleQueue: get() of Python 3.11 waits for ever if its time is over when it looks at the clock again.
+        self.frames = queue.Queue()
         self.sock.settimeout(0.2)
         self.open = True
         self.thread = threading.Thread(target=self._receive, daemon=True)
