@@ -64,14 +64,4 @@ static inline void ur_plb_on_silence(struct ur_plb *p, struct ur_stamp now)
 	*p = (struct ur_plb){.round_end = ur_stamp_add(now, UR_PLB_PAUSE), .seen = UR_PLB_USUAL};
 }
 
-/*
- * PLB-PAUSE-02. An ACK of what was sent at `echo`. If that was before silence made the queue pair move, the link was not dead: the
- * peer stood still, or the path was only slow. A round of usual length begins after the time that counts here.
- */
-static inline void ur_plb_on_echo(struct ur_plb *p, struct ur_stamp echo)
-{
-	if (ur_stamp_lt(echo, ur_stamp_add(p->round_end, -UR_PLB_PAUSE)))
-		*p = (struct ur_plb){0};
-}
-
 #endif

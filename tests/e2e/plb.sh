@@ -54,7 +54,8 @@ run()
 	odd_ports 1000000
 	start_traffic "${client[@]}" "${patient[@]}" --set impair.rx_delay_us=20000 --op write --size 1K --qps 32 --depth 1 \
 		--duration 60 --pcap "$tmp/client.pcap" --filter 'src host 10.77.0.2' "$@"
-	sleep 0.5
+	# Before the first round trip was measured, silence was shorter than it is: PLB-PAUSE-01.
+	sleep 1.2
 	odd_ports 3000 600
 	sleep 2
 	interrupt_client 30

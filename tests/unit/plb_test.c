@@ -140,31 +140,6 @@ Test(plb, silence_is_followed_by_a_second_without_moves)
 	cr_assert_leq(until_move(10 * LEAST), 3);
 }
 
-/* PLB-PAUSE-02 */
-Test(plb, an_ack_of_what_left_before_the_move_ends_the_pause)
-{
-	uint32_t moved;
-
-	rounds(2, 10 * LEAST);
-	moved = now;
-	ur_plb_on_silence(&p, ur_stamp_of(moved));
-	now += ROUND;
-	ur_plb_on_echo(&p, ur_stamp_of(moved));
-	cr_assert_eq(rounds(10, 10 * LEAST), 0, "the new path works, and the old one may be dead");
-	ur_plb_on_echo(&p, ur_stamp_of(moved - 1));
-	cr_assert_eq(until_move(10 * LEAST), 4);
-}
-
-/* PLB-PAUSE-02 */
-Test(plb, an_ack_after_a_round_trip_ends_no_round)
-{
-	for (unsigned i = 1; i <= 16; i++) {
-		cr_assert_eq(rounds(1, 10 * LEAST), i == 4 || i == 7 || i == 10, "%u", i);
-		ur_plb_on_echo(&p, ur_stamp_of(now - 10 * LEAST));
-	}
-	cr_assert_eq(p.level, 3);
-}
-
 /* The end of a round may lie anywhere in the 68 s of the stamps when the next round trip comes. */
 Test(plb, a_rest_of_any_length_ends_a_round)
 {
@@ -216,44 +191,6 @@ Test(plb, round_trips_that_stay_long_change_the_port_of_requests)
 	cr_assert_eq(end_counters(e)->repaths, 4);
 	cr_assert_eq(e->qp->answer_sport_be, answers);
 	xend_free(e);
-}
-
-/*
- * A packet that nothing answers, until a probe takes another port. Then an ACK of that probe, or of the packet. Returns how often congestion
- * changes the port in the next 50 round trips.
- */
-static uint64_t moves_after_silence(bool probe)
-{
-	struct end *e = XEND(0);
-	uint16_t sport;
-	uint32_t stamp;
-	uint64_t moves;
-
-	writes(e, 50, 20000);
-	end_send(e, 1000, IBV_WR_SEND, 4);
-	cr_assert(xend_out(e));
-	sport = e->out.sport;
-	stamp = e->out.xth.stamp;
-	while (e->out.sport == sport) {
-		xend_wait(e);
-		while (xend_out(e))
-			;
-	}
-	if (probe)
-		stamp = e->out.xth.stamp;
-	e->now_ns += 20000;
-	cr_assert_eq(xend_ack(e, 1051, 0x1f, 51, stamp), UR_DROP_NONE);
-	writes(e, 50, 100000);
-	moves = end_counters(e)->plb_repaths;
-	xend_free(e);
-	return moves;
-}
-
-/* PLB-PAUSE-01, PLB-PAUSE-02 */
-Test(plb, silence_of_a_peer_that_stood_still_is_no_dead_link)
-{
-	cr_assert_eq(moves_after_silence(true), 0);
-	cr_assert_eq(moves_after_silence(false), 2);
 }
 
 /* REPATH-KEEP-01, PLB-OFF-01 */

@@ -117,14 +117,11 @@ static __attribute__((noinline)) void take_echo_of_path(struct ur_qp *qp, const 
 		ur_spray_acked(&spray->paths, h->path, rtt);
 }
 
-/* rtt: 0 if the ACK brought no round trip. */
-static __attribute__((noinline)) void balance(struct ur_qp *qp, struct ur_stamp echo, uint32_t rtt,
-					      uint64_t now_ns)
+static __attribute__((noinline)) void balance(struct ur_qp *qp, uint32_t rtt, uint64_t now_ns)
 {
 	struct ur_ext_requester *x = &qp->xreq;
 
-	ur_plb_on_echo(&x->plb, echo);
-	if (rtt && ur_plb_on_rtt(&x->plb, &x->rtt, rtt, ur_stamp(now_ns)))
+	if (ur_plb_on_rtt(&x->plb, &x->rtt, rtt, ur_stamp(now_ns)))
 		ur_repath_balance(qp);
 	x->plb_is_on = ur_plb_is_on(&x->plb);
 }
@@ -136,8 +133,8 @@ static inline void take_echo_of_own_path(struct ur_qp *qp, const struct ur_xaeth
 	uint32_t rtt = take_sample(qp, &x->echoed, h, read, now_ns);
 
 	/* What READ responses wait for is on the way of the peer, by a port of its own. */
-	if (!read && __builtin_expect(x->plb_is_on || (rtt && ur_plb_begins(&x->rtt, rtt)), 0))
-		balance(qp, ur_stamp_of(h->echo), rtt, now_ns);
+	if (rtt && !read && __builtin_expect(x->plb_is_on || ur_plb_begins(&x->rtt, rtt), 0))
+		balance(qp, rtt, now_ns);
 }
 
 static inline void take_echo(struct ur_qp *qp, const struct ur_xaeth *h, bool read, uint64_t now_ns)
