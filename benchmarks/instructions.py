@@ -38,7 +38,7 @@ SMALL = 64
 MANY, MANY_MESSAGES = 1024, 2048  # queue pairs, one message outstanding each
 SMALL_BAR = 1400  # 64 B WRITEs and SENDs in bursts
 EXTENDED_BAR = 1.05
-# 1.049 is the worst ratio, of SENDs in bursts, and other compilers differ. What either costs is guarded by OWN, within 3 %.
+# 1.049 is the worst ratio, of SENDs in bursts; other compilers differ. What either costs is guarded by OWN, within 3 %.
 EXTENDED_GUARD = 1.06
 # The share of uroce's own code when this table was last set; a change that makes a message dearer by more than SLACK
 # fails. Lower it with every change that makes a message cheaper. Without copying and the ICRC, of which the C library

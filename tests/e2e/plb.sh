@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A network that hashes UDP source ports to two ways: a bridge with a queue for odd ports and one for even ones. The way of odd ports gets
 # slow: a message of 1 KB takes 3 ms there, and then 15. Queue pairs that the hash has put on it leave by themselves. With
-# [transport] plb = no, and where the mode is not extended, they stay. A round trip takes 20 ms at least, longer than a machine stalls: what
-# stalls looks like congestion, or like a dead link.
+# [transport] plb = no, and where the mode is not extended, they stay. A round trip takes 20 ms at least, longer than a busy machine
+# usually stalls: a stall looks like congestion, or like a dead link.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/bridge.sh"
 need_bridge 4200
@@ -25,7 +25,7 @@ odd_ports()
 		done' bash "$@" 2>>"$tmp/tc.log" || fail "tc cannot change the rate"
 }
 
-# One that has just met silence, where the machine stood still for longer than a round trip, may be anywhere: it does not count.
+# A queue pair that has just met silence, because the machine stood still for longer than a round trip, may be anywhere: it does not count.
 where='
 $2 ~ /^10\.77\.0\.2:/ && $5 ~ /_(WRITE|PROBE)/ {
 	split($2, from, ":")
@@ -54,7 +54,7 @@ run()
 	odd_ports 1000000
 	start_traffic "${client[@]}" "${patient[@]}" --set impair.rx_delay_us=20000 --op write --size 1K --qps 32 --depth 1 \
 		--duration 60 --pcap "$tmp/client.pcap" --filter 'src host 10.77.0.2' "$@"
-	# Before the first round trip was measured, silence was shorter than it is: PLB-PAUSE-01.
+	# Queue pairs that timed out before their first round trip was measured move again after a second (PLB-PAUSE-01).
 	sleep 1.2
 	odd_ports 3000 600
 	sleep 2

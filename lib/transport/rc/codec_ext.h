@@ -45,7 +45,7 @@ leave_after_probe(struct ur_qp *qp, const struct ur_wqe *wqe, struct ur_stamp st
 		x->probed &= (uint8_t) ~(UR_PROBE_LOSS | UR_PROBE_TRAIN);
 }
 
-/* A packet with this stamp is about to leave, the first one of it or not. No WQE: a probe. */
+/* A packet is about to leave with this stamp. No WQE: it is a probe. */
 static inline void note_stamp(struct ur_qp *qp, const struct ur_wqe *wqe, struct ur_stamp stamp)
 {
 	if (__builtin_expect(qp->xreq.probed, 0))
@@ -54,7 +54,7 @@ static inline void note_stamp(struct ur_qp *qp, const struct ur_wqe *wqe, struct
 		set_last_stamp(qp, stamp);
 }
 
-/* Picks the path of the packet that has been made, whose XTH is there: one that cannot be made costs no path its turn. */
+/* Picks the path once the packet has its XTH: a packet that cannot be made takes no path's turn. */
 static inline void pick_path(struct ur_qp *qp, uint8_t *xth, struct ur_tx *tx)
 {
 	qp->spray_path = xth[UR_XTH_PATH] = ur_spray_next(&qp->xreq.spray->paths);
