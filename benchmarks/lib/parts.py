@@ -25,7 +25,8 @@ RULES = [(re.compile(pattern), part) for pattern, part in (
     (r" (requester|loss|codec|selective|request|predict_tx)\w*\.[ch]$| (build|path|recovery|sgl|send_queue)\.[ch]$",
      "build"),
     (r" (packet|roce|cursor|ext)\.[ch]$", "decode"),
-    (r" (responder|place|arrival|ext_place|engine|slots|predict)\w*\.[ch]$", "execute"),
+    # Where a function begins with inlined code, its own file is taken for that code's.
+    (r" (responder|place|arrival|ext_place|engine|slots|predict)\w*\.[ch]$|^ur_(ext_)?responder_predicted ", "execute"),
 )]
 # Inlined everywhere: they count as part of their callers.
 HELPERS = re.compile(r"^(psn|number|bytes|bits|stamp|table|qp|wq|sgl|send_queue|rtt|retry|recovery|mem|path|sched|core|"

@@ -127,6 +127,12 @@ struct served {
 	} then;
 };
 
+/* Behind the newest WQE of which something was sent; a difference counts those that have begun in between. */
+static inline uint32_t begun_to(const struct ur_requester *req)
+{
+	return req->cur + !!req->cur_off;
+}
+
 /*
  * SCHED-ALONE-01. The packets of one call, `cap` at most, of the queue that has the turn. More than one only where none
  * of them can close a gate.
@@ -139,6 +145,7 @@ static inline struct served make_packets(struct ur_engine *e, struct ur_emux_que
 
 	if (q->node.kind == NODE_SQ && !q->gate) {
 		struct ur_qp *qp = UR_QP_OF(q, sq_queue);
+		uint32_t begun = begun_to(&qp->req);
 
 		if (cap > t->wqes)
 			cap = t->wqes;
@@ -146,9 +153,10 @@ static inline struct served make_packets(struct ur_engine *e, struct ur_emux_que
 		if (qp->ops->burst)
 			s.cnt = qp->ops->burst(qp, tx, cap, &s.bytes, now_ns);
 		if (s.cnt) {
-			s.wqes = s.cnt;
 			if (ur_wq_tail(&qp->sq) == qp->req.cur)
 				s.then = SERVED_ALL;
+			else
+				s.wqes = begun_to(&qp->req) - begun;
 			return s;
 		}
 	}

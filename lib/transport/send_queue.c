@@ -76,13 +76,7 @@ void ur_send_queue_finish(struct ur_qp *qp, enum ibv_wc_status status)
 		return;
 	}
 	wc = ur_core_place(qp->core, qp->send_cq, &other);
-	*wc = (struct ibv_wc){
-		.wr_id = wqe->wr_id,
-		.status = status,
-		.opcode = wc_opcode[wqe->opcode],
-		.byte_len = wqe->length,
-		.qp_num = qp->qpn.v,
-	};
+	ur_cq_fill(wc, wqe->wr_id, status, wc_opcode[wqe->opcode], wqe->length, qp->qpn.v);
 	/* The place is free before the poster can learn of it. */
 	ur_wq_release(&qp->sq, ++qp->req.head);
 	ur_core_complete_placed(qp->core, qp->send_cq, wc, &other, status != IBV_WC_SUCCESS);

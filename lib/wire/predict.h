@@ -43,13 +43,24 @@ extern "C" {
 /* BTH word 2. */
 #define UR_PREDICT_ACKREQ (1u << 31)
 
-/* What a responder may expect next. RC, extended mode */
+/* The packets of a SEND or WRITE of several, without immediate data. */
+#define UR_PREDICT_PARTS                                                                           \
+	(1u << UR_RC_SEND_FIRST | 1u << UR_RC_SEND_MIDDLE | 1u << UR_RC_SEND_LAST |                \
+	 1u << UR_RC_WRITE_FIRST | 1u << UR_RC_WRITE_MIDDLE | 1u << UR_RC_WRITE_LAST)
+#define UR_PREDICT_REQUESTS                                                                        \
+	(UR_PREDICT_PARTS | 1u << UR_RC_SEND_ONLY | 1u << UR_RC_WRITE_ONLY |                       \
+	 1u << UR_RC_READ_REQUEST)
+
+/* The opcode, of RC or extended mode, is one of these operations. */
+static inline bool ur_predict_among(uint32_t operations, uint8_t opcode)
+{
+	return operations >> (opcode & ~UR_TRANSPORT_MASK) & 1;
+}
+
+/* What a responder may expect next. */
 static inline bool ur_predict_opcode(uint8_t opcode)
 {
-	uint8_t operation = opcode & ~UR_TRANSPORT_MASK;
-
-	return operation == UR_RC_WRITE_ONLY || operation == UR_RC_SEND_ONLY ||
-	       operation == UR_RC_READ_REQUEST;
+	return ur_predict_among(UR_PREDICT_REQUESTS, opcode);
 }
 
 /* The same for a completer. */

@@ -128,6 +128,26 @@ static void hear_same(struct twins t, struct peer *peer, const struct ur_packet 
 	}
 }
 
+Test(predict_requester, each_packet_of_a_longer_message_is_predicted)
+{
+	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_WRITE, IBV_WR_SEND};
+
+	FOR_EACH_MODE(mode)
+	for (unsigned i = 0; i < 2; i++) {
+		struct twins t = twins_new((struct end_attr){.mode = *mode});
+
+		end_send(t.on, 1, opcodes[i], 3 * STREAM_MTU + 61);
+		end_send(t.off, 1, opcodes[i], 3 * STREAM_MTU + 61);
+		/* The turn may end in the middle of a message. */
+		cr_assert_eq(twins_expect_same_burst(t, 1), 1);
+		cr_assert_eq(twins_expect_same_burst(t, 2), 2);
+		cr_assert_eq(twins_expect_same_burst(t, TWINS_BURST), 1);
+		cr_assert_eq(end_counters(t.on)->tx_predicted, 4, "mode %d", *mode);
+		twins_expect_same_state(t);
+		twins_free(t);
+	}
+}
+
 /* ---- PREDICT-DECODE-01: answers ---- */
 
 static bool both_in_from_peer(struct twins t, const struct frame *f)

@@ -131,6 +131,106 @@ Test(predict, the_next_message_of_one_packet_is_taken_without_decoding)
 	}
 }
 
+/* A SEND or WRITE of four packets. */
+static struct sender long_message(const struct end *e, bool send)
+{
+	struct sender s = sender_of(e);
+
+	s.packets = 4;
+	s.tail = 61;
+	s.send = send;
+	return s;
+}
+
+static struct ur_packet part_packet(struct twins t, struct sender *s)
+{
+	struct ur_packet p =
+		data_packet(t, s, opcode_of(s), s->at + 1 == s->packets ? s->tail : STREAM_MTU);
+
+	s->psn = (s->psn + 1) & UR_PSN_MASK;
+	s->at++;
+	return p;
+}
+
+Test(predict, each_packet_of_a_longer_message_is_taken_without_decoding)
+{
+	FOR_EACH_MODE(mode)
+	for (int send = 0; send < 2; send++) {
+		struct twins t = twins_new((struct end_attr){.mode = *mode});
+		struct sender s = long_message(t.on, send);
+
+		twins_post_recv(t, 7, 1024);
+		while (s.at < s.packets) {
+			struct ur_packet p = part_packet(t, &s);
+			struct frame f;
+
+			p.bth.ackreq = s.at == s.packets;
+			frame_make(&f, &p);
+			cr_assert(twins_in(t, &f), "mode %d, send %d, packet %u", *mode, send,
+				  s.at);
+			twins_expect_same_state(t);
+			cr_assert_not(twins_in(t, &f), "a duplicate");
+		}
+		cr_assert_eq(t.on->qp->rsp.kind, UR_MSG_NONE);
+		cr_assert(twins_expect_same_packet(t), "an ACK is owed");
+		twins_free(t);
+	}
+}
+
+/* Packet `at` comes with a bit that differs, then as it is, then the rest of the message. */
+static void check_part_flipped(enum ur_mode mode, bool send, unsigned at, unsigned bit)
+{
+	struct twins t = twins_new((struct end_attr){.mode = mode});
+	struct sender s = long_message(t.on, send);
+
+	twins_post_recv(t, 7, 1024);
+	while (s.at < s.packets) {
+		bool differs = s.at == at;
+		struct ur_packet p = part_packet(t, &s);
+		struct frame f;
+
+		frame_make(&f, &p);
+		if (differs) {
+			f.b[bit / 8] ^= (uint8_t)(1u << bit % 8);
+			frame_fix_sums(&f);
+			twins_in(t, &f);
+			twins_expect_same_state(t);
+			frame_make(&f, &p);
+		}
+		twins_in(t, &f);
+		twins_expect_same_state(t);
+	}
+	while (twins_expect_same_packet(t))
+		;
+	twins_expect_same_state(t);
+	twins_free(t);
+}
+
+/* The headers before the BTH are judged as those of a message of one packet are. */
+static void check_each_bit_of_a_part(enum ur_mode mode)
+{
+	bool ext = mode == UR_MODE_EXTENDED;
+
+	for (int send = 0; send < 2; send++)
+		for (unsigned at = 0; at < 4; at++) {
+			bool reth = !send && (ext || !at);
+			unsigned end = HEADERS + 12 + (ext ? 16 : 0) + (reth ? 16 : 0);
+
+			for (unsigned bit = 8 * HEADERS; bit < 8 * end; bit++)
+				check_part_flipped(mode, send, at, bit);
+		}
+}
+
+Test(predict, one_bit_of_a_part_that_differs_gbn, .timeout = 400)
+{
+	check_each_bit_of_a_part(UR_MODE_GBN);
+}
+
+Test(predict, one_bit_of_a_part_that_differs_extended, .timeout = 400)
+{
+	check_each_bit_of_a_part(UR_MODE_EXTENDED);
+}
+
 Test(predict, the_next_read_of_one_response_is_taken_without_decoding)
 {
 	FOR_EACH_MODE(mode)

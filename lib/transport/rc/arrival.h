@@ -67,6 +67,13 @@ struct turn {
 	bool placed; /* rights and form were checked and the payload was placed on arrival */
 };
 
+/* A packet of a SEND or WRITE, or a READ, that may be the one expected (predicted.h). What its opcode says is known to the compiler. */
+struct candidate {
+	bool send, first, last;
+	uint32_t off, n; /* bytes of the message before it, bytes that it has */
+	struct ur_reth reth;
+};
+
 static inline bool is_read(uint32_t op)
 {
 	return op & UR_OP_READ_REQ;

@@ -178,16 +178,18 @@ void ur_ext_response_stop(struct ur_qp *qp);
 bool ur_ext_response_ack_due(const struct ur_qp *qp);
 /* What is owed has changed: may an ACK or NAK leave? */
 void ur_ext_response_update_ack(struct ur_qp *qp);
-/* Owes an ACK of a packet with this stamp and path index. */
-static inline __attribute__((always_inline)) void
-ur_ext_response_ack_stamp(struct ur_qp *qp, struct ur_stamp stamp, uint8_t path, uint64_t now_ns)
+/* Owes an ACK of a packet with this stamp and the path index at `path`, which is seldom read. */
+static inline __attribute__((always_inline)) void ur_ext_response_ack_stamp(struct ur_qp *qp,
+									    struct ur_stamp stamp,
+									    const uint8_t *path,
+									    uint64_t now_ns)
 {
 	bool owed = qp->rsp.ack != UR_ACK_NONE;
 
 	/* EXT-RESP-ECHO-01: of the packets since the last ACK, the newest by stamp. */
 	if (owed && ur_stamp_diff(stamp, qp->xrsp.echo.stamp) <= 0)
 		return;
-	qp->xrsp.echo = (struct ur_echo){now_ns, stamp, path};
+	qp->xrsp.echo = (struct ur_echo){now_ns, stamp, *path};
 	/* A NAK acknowledges what comes before it; an ACK waits for nothing. */
 	if (owed)
 		return;

@@ -503,71 +503,109 @@ bool REQUESTER(next)(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns, unsign
 #ifdef LOSS_BURSTS
 /* ---- the commonest packets ---- */
 
-/* The payload of a message that lies in one piece; NULL: it does not, or it may not be read. */
-static inline const uint8_t *piece_of(const struct ur_qp *qp, const struct ur_wqe *wqe)
+/* [off, off + n) of the payload, if it lies in one piece; NULL: it does not, or it may not be read. */
+static inline const uint8_t *piece_of(const struct ur_qp *qp, const struct ur_wqe *wqe,
+				      uint32_t off, uint32_t n)
 {
 	const struct ur_sge *sge = (const void *)(wqe + 1);
 
 	if (wqe->flags & UR_WQE_INLINE)
-		return (const uint8_t *)(wqe + 1);
-	if (!ur_sgl_in_first(sge, wqe->num_sge, 0, wqe->length))
+		return (const uint8_t *)(wqe + 1) + off;
+	if (!ur_sgl_in_first(sge, wqe->num_sge, off, n))
 		return NULL;
-	return ur_mem_check(qp->core->mem, sge->lkey, qp->pd, sge->addr, wqe->length, 0);
+	return ur_mem_check(qp->core->mem, sge->lkey, qp->pd, sge->addr + off, n, 0);
 }
 
-/* Nothing waits to be sent again, nothing is failed, held back or refused, and WQE `cur` has not begun. */
+/* Nothing waits to be sent again, and nothing is failed, held back or refused. */
 static inline bool is_quiet(const struct ur_qp *qp)
 {
 	const struct ur_requester *req = &qp->req;
 
-	return qp->state == IBV_QPS_RTS && !(req->cur_off | req->local_err | qp->admission) &&
+	return qp->state == IBV_QPS_RTS && !(req->local_err | qp->admission) &&
 	       !qp->retry.is_waiting && loss_is_quiet(qp) && !loss_holds(qp) &&
 	       !qp->core->no_prediction;
 }
 
-/* Whether the SEND or WRITE takes one packet, and may go now. */
-static inline bool may_go_whole(const struct ur_qp *qp, const struct ur_wqe *wqe, bool write)
+/* The message takes one packet. */
+static inline bool is_whole(const struct ur_qp *qp, const struct ur_wqe *wqe)
 {
-	return !(wqe->flags & (UR_WQE_FENCE | UR_WQE_BEGUN)) &&
-	       wqe->length - 1 < 1u << qp->mtu_shift &&
-	       (write || has_receive(&qp->req, qp->req.ssn) || loss_is_idle(qp));
+	return wqe->length - 1 < 1u << qp->mtu_shift;
+}
+
+/* Nothing of it was sent, and it waits for nothing that comes before it. */
+static inline bool may_begin_now(const struct ur_wqe *wqe)
+{
+	return !(wqe->flags & (UR_WQE_FENCE | UR_WQE_BEGUN));
+}
+
+/* Whether the next packet of the SEND or WRITE may go now. */
+static inline bool may_go_now(const struct ur_qp *qp, const struct ur_wqe *wqe, bool write,
+			      bool whole)
+{
+	const struct ur_requester *req = &qp->req;
+
+	/* RC-REQ-LEN-01 */
+	if (!whole && (!wqe->length || wqe->length >> qp->mtu_shift >= UR_PSN_WINDOW - 1))
+		return false;
+	if ((whole || !req->cur_off) && !may_begin_now(wqe))
+		return false;
+	return write || has_receive(req, whole ? req->ssn : ssn_of(req, wqe)) || loss_is_idle(qp);
 }
 
 /*
- * Makes all of WQE `cur`, a SEND or WRITE, from top to bottom. `joins`: not the first packet of the burst. False: nothing was done,
- * and the general way decides.
+ * Makes the next packet of WQE `cur`, a SEND or WRITE, from top to bottom. `whole`: the only one; `joins`: not the first packet of
+ * the burst. False: nothing was done, and the general way decides.
  */
-static inline __attribute__((always_inline)) bool make_whole(struct ur_qp *qp, struct ur_wqe *wqe,
-							     bool write, bool joins,
+static inline __attribute__((always_inline)) bool make_plain(struct ur_qp *qp, struct ur_wqe *wqe,
+							     bool write, bool whole, bool joins,
 							     struct ur_tx *tx, uint64_t now_ns)
 {
 	struct ur_requester *req = &qp->req;
+	uint32_t off = whole ? 0 : req->cur_off, left = wqe->length - off,
+		 mtu = 1u << qp->mtu_shift;
+	bool first = !off, last = whole || left <= mtu;
+	uint32_t n = last ? left : mtu;
+	bool reth = write && (CODEC_RETH_IN_EACH || first);
 	/* As class_of() says, but known to the compiler. */
 	struct request r = {.psn = loss_next_psn(qp),
+			    .offset = off >> qp->mtu_shift,
 			    .class = OP_DATA | (write ? OP_WRITE : OP_RECV),
 			    .joins = joins};
 	const uint8_t *base;
 	uint8_t *p;
 
-	if (!may_go_whole(qp, wqe, write) || !(base = piece_of(qp, wqe)))
+	if (!may_go_now(qp, wqe, write, whole) || !(base = piece_of(qp, wqe, off, n)))
 		return false;
-	tx->frag[0] = (struct ur_frag){base, wqe->length};
+	tx->frag[0] = (struct ur_frag){base, n};
 	tx->frag_cnt = 1;
-	tx->payload_len = (uint16_t)wqe->length;
-	begin(qp, wqe, r.class);
-	r.ackreq = wants_ack(qp, wqe, true);
-	r.solicited = wqe->flags & UR_WQE_SOLICITED;
-	r.opcode = write ? UR_RC_WRITE_ONLY : UR_RC_SEND_ONLY;
-	p = codec_begin(qp, wqe, &r, write ? UR_RETH_BYTES : 0, tx, now_ns);
-	if (write)
+	tx->payload_len = (uint16_t)n;
+	if (first)
+		begin(qp, wqe, r.class);
+	r.ackreq = wants_ack(qp, wqe, last);
+	r.solicited = last && (wqe->flags & UR_WQE_SOLICITED);
+	r.opcode = data_opcode(r.class, first, last);
+	p = codec_begin(qp, wqe, &r, reth ? UR_RETH_BYTES : 0, tx, now_ns);
+	if (reth)
 		put_reth(p, wqe->remote_addr, wqe->rkey, wqe->length);
 	loss_sent(qp, r.ackreq, joins, now_ns);
-	req->cur++;
+	if (whole)
+		req->cur++;
+	else
+		step(req, wqe, n);
 	return true;
 }
 
+static inline __attribute__((always_inline)) bool make_plain_data(struct ur_qp *qp,
+								  struct ur_wqe *wqe, bool write,
+								  bool joins, struct ur_tx *tx,
+								  uint64_t now_ns)
+{
+	return is_whole(qp, wqe) ? make_plain(qp, wqe, write, true, joins, tx, now_ns)
+				 : make_plain(qp, wqe, write, false, joins, tx, now_ns);
+}
+
 /* The same for a READ of one response. */
-static inline bool make_whole_read(struct ur_qp *qp, struct ur_wqe *wqe, bool joins,
+static inline bool make_plain_read(struct ur_qp *qp, struct ur_wqe *wqe, bool joins,
 				   struct ur_tx *tx, uint64_t now_ns)
 {
 	struct ur_requester *req = &qp->req;
@@ -577,8 +615,8 @@ static inline bool make_whole_read(struct ur_qp *qp, struct ur_wqe *wqe, bool jo
 		.joins = joins,
 	};
 
-	if (!may_go_whole(qp, wqe, true) || !req->max_rd_atomic || !loss_has_credit(qp, OP_READ) ||
-	    !loss_may_read(qp, wqe))
+	if (!is_whole(qp, wqe) || !may_begin_now(wqe) || !req->max_rd_atomic ||
+	    !loss_has_credit(qp, OP_READ) || !loss_may_read(qp, wqe))
 		return false;
 	begin(qp, wqe, OP_READ);
 	build_read(qp, wqe, &r, wqe->length, tx, now_ns);
@@ -588,25 +626,25 @@ static inline bool make_whole_read(struct ur_qp *qp, struct ur_wqe *wqe, bool jo
 	return true;
 }
 
-static inline bool make_next_whole(struct ur_qp *qp, bool joins, struct ur_tx *tx, uint64_t now_ns)
+static inline bool make_next_plain(struct ur_qp *qp, bool joins, struct ur_tx *tx, uint64_t now_ns)
 {
 	struct ur_wqe *wqe = ur_sq_at(&qp->sq, qp->req.cur);
 
 	switch (wqe->opcode) {
 	case IBV_WR_RDMA_WRITE:
-		return make_whole(qp, wqe, true, joins, tx, now_ns);
+		return make_plain_data(qp, wqe, true, joins, tx, now_ns);
 	case IBV_WR_SEND:
-		return make_whole(qp, wqe, false, joins, tx, now_ns);
+		return make_plain_data(qp, wqe, false, joins, tx, now_ns);
 	case IBV_WR_RDMA_READ:
-		return make_whole_read(qp, wqe, joins, tx, now_ns);
+		return make_plain_read(qp, wqe, joins, tx, now_ns);
 	default:
 		return false;
 	}
 }
 
 /*
- * PREDICT-SEND-01. SENDs, WRITEs and READs of one packet each, while nothing else has to be sent or decided. What they have
- * in common is asked once.
+ * PREDICT-SEND-01. Packets of SENDs and WRITEs, and READs of one response, while nothing else has to be sent or decided. What
+ * they have in common is asked once.
  */
 unsigned REQUESTER(burst)(struct ur_qp *qp, struct ur_tx *tx, unsigned cap, uint32_t *bytes,
 			  uint64_t now_ns)
@@ -619,7 +657,7 @@ unsigned REQUESTER(burst)(struct ur_qp *qp, struct ur_tx *tx, unsigned cap, uint
 	credit = loss_data_credit(qp);
 	if (cap > credit)
 		cap = credit;
-	while (n < cap && sent < *bytes && make_next_whole(qp, n, &tx[n], now_ns)) {
+	while (n < cap && sent < *bytes && make_next_plain(qp, n, &tx[n], now_ns)) {
 		sent += ur_tx_frame_bytes(&tx[n++]);
 		if (!has_wqe(qp))
 			break;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/rc/arrival.h"
 #include "wire/assert.h"
+#include "wire/predict.h"
 
 /*
  * The responder of modes gbn and reorder, and of UC: a packet belongs to the message that the one before it belongs to
@@ -326,15 +327,34 @@ static inline bool predicted_is_quiet(const struct ur_qp *qp)
 	return !qp->gbn_rsp.reorder.ctx;
 }
 
-static inline bool predicted_fits(const struct ur_qp *qp, const uint8_t *ext, bool send)
+static inline bool predicted_is_between(const struct ur_qp *qp)
+{
+	return qp->rsp.kind == UR_MSG_NONE;
+}
+
+static inline bool predicted_fits(const struct ur_qp *qp, const uint8_t *ext,
+				  const struct candidate *c)
 {
 	return true;
 }
 
-static inline void predicted_pass(struct ur_qp *qp, struct ur_psn psn, uint32_t n, bool send)
+static inline struct ur_reth predicted_reth(const struct ur_qp *qp, const uint8_t *ext,
+					    const struct candidate *c)
 {
-	qp->rsp.placed = n;
-	pass_psn(qp, psn, false);
+	return c->first ? ur_predict_reth(ext) : qp->gbn_rsp.write;
+}
+
+static inline uint32_t predicted_offset(const struct ur_qp *qp)
+{
+	return qp->rsp.placed;
+}
+
+static inline void predicted_pass(struct ur_qp *qp, const struct candidate *c)
+{
+	qp->rsp.placed = c->off + c->n;
+	if (!c->send && c->first && !c->last)
+		qp->gbn_rsp.write = c->reth;
+	pass_psn(qp, qp->rsp.epsn, c->last ? !c->first : qp->gbn_rsp.several);
 }
 
 static inline void predicted_acknowledge(struct ur_qp *qp, const uint8_t *ext, bool ackreq,
@@ -343,14 +363,16 @@ static inline void predicted_acknowledge(struct ur_qp *qp, const uint8_t *ext, b
 	acknowledge_data(qp, ackreq);
 }
 
-static inline bool predicted_read(const uint8_t *ext, struct ur_packet *p)
+static inline bool predicted_read(const struct ur_qp *qp, const uint8_t *ext, struct ur_packet *p)
 {
 	return true;
 }
 
 #include "transport/rc/predicted.h"
 
-bool ur_responder_predicted(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes, uint64_t now_ns)
+/* flatten: messages of one packet pay for no call of what longer ones need as well. */
+__attribute__((flatten)) bool ur_responder_predicted(struct ur_qp *qp, const uint8_t *frame,
+						     uint32_t bytes, uint64_t now_ns)
 {
 	return predicted_request(qp, frame, bytes, UR_TRANSPORT_RC, now_ns);
 }

@@ -98,15 +98,17 @@ static inline struct ur_ext_answer *arrival_new_answer(struct ur_qp *qp, const s
 {
 	struct ur_ext_answer *a = ur_ext_response_next_free(qp, repeat);
 
-	*a = (struct ur_ext_answer){
-		.arrival_ns = arrival_ns,
-		.stamp = ur_stamp_of(p->xth.stamp),
-		.ssn = ur_msn(p->xth.ssn),
-		.offset = p->xth.offset,
-		.psn = p->bth.psn,
-		.path = p->xth.path,
-		.repeat = repeat,
-	};
+	/* Member by member, see ur_cq_fill(). */
+	a->original = 0;
+	a->arrival_ns = arrival_ns;
+	a->stamp = ur_stamp_of(p->xth.stamp);
+	a->rkey = a->from = a->to = 0;
+	a->ssn = ur_msn(p->xth.ssn);
+	a->offset = p->xth.offset;
+	a->psn = p->bth.psn;
+	a->path = p->xth.path;
+	a->atomic = false;
+	a->repeat = repeat;
 	return a;
 }
 
@@ -277,28 +279,49 @@ static bool arrival_answer_again(struct ur_qp *qp, const struct ur_packet *p, ui
 
 static inline bool predicted_is_quiet(const struct ur_qp *qp)
 {
-	return !qp->xrsp.has_gap && !qp->xrsp.offset;
+	return !qp->xrsp.has_gap;
 }
 
-/* What arrival_check_form() and arrival_check_sequence() ask of a message that is one packet. */
-_Static_assert(UR_XTH_RECV == 1, "predicted_fits() shifts a bool");
-
-static inline bool predicted_fits(const struct ur_qp *qp, const uint8_t *xth, bool send)
+static inline bool predicted_is_between(const struct ur_qp *qp)
 {
-	/* SSN; the flag RECV, PSN_OFFSET 0. Other flags, and the path, do not matter. */
+	return !(qp->rsp.kind | qp->xrsp.offset);
+}
+
+/* What arrival_check_form() and arrival_check_sequence() ask of a packet without immediate data. */
+_Static_assert(UR_XTH_RECV == 1, "predicted_fits() shifts a bool");
+_Static_assert(UR_MSG_NONE == 0, "predicted_is_between() compares with 0");
+
+static inline bool predicted_fits(const struct ur_qp *qp, const uint8_t *xth,
+				  const struct candidate *c)
+{
+	/* SSN; the flag RECV, PSN_OFFSET. Other flags, and the path, do not matter. */
 	uint64_t mask = (uint64_t)UR_PSN_MASK << 32 | UR_XTH_RECV << 24 | UR_PSN_MASK;
-	uint64_t next = (uint64_t)ur_msn_add(qp->rsp.msn, 1).v << 32 | (uint32_t)send << 24;
+	uint64_t next = (uint64_t)ur_msn_add(qp->rsp.msn, 1).v << 32 | (uint32_t)c->send << 24 |
+			(c->first ? 0 : qp->xrsp.offset);
 
 	if ((ur_load64(xth + 4) & mask) != next)
 		return false;
-	return !send || (ur_load32(xth + 12) & UR_PSN_MASK) == qp->xrsp.rwqen;
+	return !c->send || (ur_load32(xth + 12) & UR_PSN_MASK) == qp->xrsp.rwqen;
 }
 
-static inline void predicted_pass(struct ur_qp *qp, struct ur_psn psn, uint32_t n, bool send)
+static inline struct ur_reth predicted_reth(const struct ur_qp *qp, const uint8_t *xth,
+					    const struct candidate *c)
+{
+	return ur_predict_reth(xth + UR_XTH_BYTES);
+}
+
+static inline uint32_t predicted_offset(const struct ur_qp *qp)
+{
+	return qp->xrsp.offset << qp->mtu_shift;
+}
+
+static inline void predicted_pass(struct ur_qp *qp, const struct candidate *c)
 {
 	struct ur_ext_responder *x = &qp->xrsp;
 
-	x->rwqen = add24(x->rwqen, send);
+	if (!c->first || !c->last)
+		x->offset = c->last ? 0 : x->offset + 1;
+	x->rwqen = add24(x->rwqen, c->send && c->last);
 	x->starved = false;
 }
 
@@ -306,20 +329,27 @@ static inline __attribute__((always_inline)) void
 predicted_acknowledge(struct ur_qp *qp, const uint8_t *xth, bool ackreq, uint64_t now_ns)
 {
 	if (ackreq)
-		ur_ext_response_ack_stamp(qp, ur_stamp_of(ur_load32(xth)), xth[4], now_ns);
+		ur_ext_response_ack_stamp(qp, ur_stamp_of(ur_load32(xth)), &xth[UR_XTH_PATH],
+					  now_ns);
 }
 
-/* A READ ends with its first part. */
-static inline bool predicted_read(const uint8_t *xth, struct ur_packet *p)
+/* A READ ends with its first part; predicted_fits() has compared SSN and PSN_OFFSET. */
+static inline bool predicted_read(const struct ur_qp *qp, const uint8_t *xth, struct ur_packet *p)
 {
-	p->xth = ur_predict_xth(xth);
+	p->xth = (struct ur_xth){
+		.stamp = ur_load32(xth),
+		.path = xth[4],
+		.ssn = ur_msn_add(qp->rsp.msn, 1).v,
+		.flags = xth[8],
+	};
 	return p->xth.flags & UR_XTH_LAST_READ;
 }
 
 #include "transport/rc/predicted.h"
 
-bool ur_ext_responder_predicted(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes,
-				uint64_t now_ns)
+/* flatten: messages of one packet pay for no call of what longer ones need as well. */
+__attribute__((flatten)) bool ur_ext_responder_predicted(struct ur_qp *qp, const uint8_t *frame,
+							 uint32_t bytes, uint64_t now_ns)
 {
 	return predicted_request(qp, frame, bytes, UR_TRANSPORT_EXT, now_ns);
 }

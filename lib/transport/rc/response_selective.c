@@ -210,7 +210,7 @@ static bool is_newer(struct ur_stamp stamp, struct ur_stamp than)
 
 void ur_ext_response_ack(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
 {
-	ur_ext_response_ack_stamp(qp, ur_stamp_of(p->xth.stamp), p->xth.path, now_ns);
+	ur_ext_response_ack_stamp(qp, ur_stamp_of(p->xth.stamp), &p->xth.path, now_ns);
 }
 
 void ur_ext_response_probe(struct ur_qp *qp, const struct ur_packet *p, uint64_t now_ns)
