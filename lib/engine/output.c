@@ -47,26 +47,12 @@ static unsigned output_cm(struct ur_engine *e, struct ur_tx *tx, unsigned cap, u
 	return n;
 }
 
-/* Makes one packet of the queue that has the turn; *wqes counts WQEs begun, and refusals. */
-static bool make_packet(struct ur_engine *e, struct ur_emux_queue *q, struct ur_tx *tx,
-			uint64_t now_ns, unsigned *wqes)
+/* Makes one request packet; *wqes counts WQEs begun, and refusals. */
+static inline bool make_request(struct ur_engine *e, struct ur_qp *qp, struct ur_tx *tx,
+				uint64_t now_ns, unsigned *wqes)
 {
-	struct ur_qp *qp;
-	bool made;
+	bool made = qp->ops->next(qp, tx, now_ns, wqes);
 
-	if (q->node.kind == NODE_RSP) {
-		qp = UR_QP_OF(q, rsp_queue);
-		made = qp->ops->response_next(qp, tx, now_ns);
-		if (__builtin_expect(!made, 0))
-			ur_qp_act(qp);
-		/* No packet: the request is refused, or dropped if it is a duplicate. */
-		*wqes += !made;
-		/* The last packet of a response. */
-		*wqes += made && tx->payload_len < 1u << qp->mtu_shift;
-		return made;
-	}
-	qp = UR_QP_OF(q, sq_queue);
-	made = qp->ops->next(qp, tx, now_ns, wqes);
 	if (__builtin_expect(!made, 0))
 		ur_qp_act(qp);
 	/* Unreliable WQEs complete when their payload has been sent: at the next call. */
@@ -127,6 +113,29 @@ struct served {
 	} then;
 };
 
+/* The packets of one call, `cap` at most, of the answers that have the turn. */
+static inline struct served make_answers(struct ur_qp *qp, const struct ur_emux_turn *t,
+					 struct ur_tx *tx, unsigned cap, uint64_t now_ns)
+{
+	struct served s = {.then = SERVED_MORE};
+
+	do {
+		if (__builtin_expect(!qp->ops->response_next(qp, tx, now_ns), 0)) {
+			ur_qp_act(qp);
+			/* No packet: the request is refused, or dropped if it is a duplicate. */
+			s.wqes++;
+			break;
+		}
+		s.cnt++;
+		s.bytes += ur_tx_frame_bytes(tx);
+		/* The last packet of a response. */
+		s.wqes += tx->payload_len < 1u << qp->mtu_shift;
+		tx++;
+	} while (s.cnt < cap && s.bytes < t->bytes && s.wqes < t->wqes &&
+		 ur_emux_is_active(&qp->rsp_queue));
+	return s;
+}
+
 /* Behind the newest WQE of which something was sent; a difference counts those that have begun in between. */
 static inline uint32_t begun_to(const struct ur_requester *req)
 {
@@ -142,16 +151,16 @@ static inline struct served make_packets(struct ur_engine *e, struct ur_emux_que
 					 unsigned cap, uint64_t now_ns)
 {
 	struct served s = {.then = SERVED_MORE};
+	struct ur_qp *qp;
 
-	if (q->node.kind == NODE_SQ && !q->gate) {
-		struct ur_qp *qp = UR_QP_OF(q, sq_queue);
+	if (q->node.kind == NODE_RSP)
+		return make_answers(UR_QP_OF(q, rsp_queue), t, tx, cap, now_ns);
+	qp = UR_QP_OF(q, sq_queue);
+	if (!q->gate && qp->ops->burst) {
 		uint32_t begun = begun_to(&qp->req);
 
-		if (cap > t->wqes)
-			cap = t->wqes;
 		s.bytes = t->bytes;
-		if (qp->ops->burst)
-			s.cnt = qp->ops->burst(qp, tx, cap, &s.bytes, now_ns);
+		s.cnt = qp->ops->burst(qp, tx, cap < t->wqes ? cap : t->wqes, &s.bytes, now_ns);
 		if (s.cnt) {
 			if (ur_wq_tail(&qp->sq) == qp->req.cur)
 				s.then = SERVED_ALL;
@@ -160,7 +169,7 @@ static inline struct served make_packets(struct ur_engine *e, struct ur_emux_que
 			return s;
 		}
 	}
-	s.cnt = make_packet(e, q, tx, now_ns, &s.wqes);
+	s.cnt = make_request(e, qp, tx, now_ns, &s.wqes);
 	s.bytes = s.cnt ? ur_tx_frame_bytes(tx) : 0;
 	return s;
 }

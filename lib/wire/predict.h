@@ -68,7 +68,8 @@ static inline bool ur_predict_answer(uint8_t opcode)
 {
 	uint8_t operation = opcode & ~UR_TRANSPORT_MASK;
 
-	return operation == UR_RC_ACKNOWLEDGE || operation == UR_RC_READ_RESPONSE_ONLY;
+	return operation == UR_RC_ACKNOWLEDGE || operation == UR_RC_READ_RESPONSE_ONLY ||
+	       operation == UR_RC_READ_RESPONSE_MIDDLE;
 }
 
 /* Word 0 of the BTH of a packet with this opcode and P_Key; TVer is 0 (WIRE-BTH-02). */

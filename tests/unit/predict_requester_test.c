@@ -67,6 +67,12 @@ static void post_same(struct twins t, unsigned id)
 	cr_assert_eq(rc[0], rc[1]);
 }
 
+/* The syndrome of a positive answer. */
+static uint8_t credits(void)
+{
+	return rand() % 3 ? UR_CREDITS_NONE : (uint8_t)(rand() % 16);
+}
+
 /* An ACK or NAK of what was sent up to the packet, or up to one before it. */
 static void answer_same(struct twins t, struct peer *peer)
 {
@@ -82,7 +88,7 @@ static void answer_same(struct twins t, struct peer *peer)
 		end_packet(t.on, ext ? UR_EXT_ACKNOWLEDGE : UR_RC_ACKNOWLEDGE, psn.v, 0);
 	struct frame f;
 
-	p.aeth.syndrome = rand() % 3 ? UR_CREDITS_NONE : (uint8_t)(rand() % 16);
+	p.aeth.syndrome = credits();
 	if (rand() % 24 == 0)
 		p.aeth.syndrome = syndromes[rand() % (rand() % 8 ? 2 : 3)];
 	p.aeth.msn = peer->msn++ & UR_PSN_MASK;
@@ -94,34 +100,51 @@ static void answer_same(struct twins t, struct peer *peer)
 	twins_in(t, &f);
 }
 
-/* The answer to a READ of one packet. */
-static struct ur_packet response_to(struct twins t, const struct ur_packet *request)
+static uint32_t responses_to(const struct ur_packet *request)
 {
-	bool ext = t.on->attr.mode == UR_MODE_EXTENDED;
-	struct ur_packet p =
-		end_packet(t.on, ext ? UR_EXT_READ_RESPONSE_ONLY : UR_RC_READ_RESPONSE_ONLY,
-			   request->bth.psn.v, (uint16_t)request->reth.length);
+	return request->reth.length ? (request->reth.length + STREAM_MTU - 1) / STREAM_MTU : 1;
+}
+
+/* Response `at` of those to the READ request. */
+static struct ur_packet response_to(struct twins t, const struct ur_packet *request, uint32_t at)
+{
+	static const uint8_t opcode[2][2] = {
+		{UR_RC_READ_RESPONSE_MIDDLE, UR_RC_READ_RESPONSE_LAST},
+		{UR_RC_READ_RESPONSE_FIRST, UR_RC_READ_RESPONSE_ONLY},
+	};
+	bool ext = t.on->attr.mode == UR_MODE_EXTENDED, last = at + 1 == responses_to(request);
+	uint32_t len = last ? request->reth.length - at * STREAM_MTU : STREAM_MTU;
+	struct ur_packet p = end_packet(
+		t.on, opcode[at == 0][last] | (ext ? UR_TRANSPORT_EXT : UR_TRANSPORT_RC),
+		ext ? request->bth.psn.v : ur_psn_add(request->bth.psn, at).v, (uint16_t)len);
 
 	p.xaeth = (struct ur_xaeth){.echo = request->xth.stamp,
 				    .residence = 10,
 				    .epsn = ur_psn_add(request->bth.psn, 1)};
-	p.xrth = (struct ur_xrth){.ssn = request->xth.ssn};
+	p.xrth = (struct ur_xrth){.ssn = request->xth.ssn, .offset = request->xth.offset + at};
 	return p;
 }
 
-static void respond_same(struct twins t, const struct ur_packet *request)
+/* All of them, but for some that are lost, or come twice. */
+static void respond_same(struct twins t, struct peer *peer, const struct ur_packet *request)
 {
-	struct ur_packet p = response_to(t, request);
-	struct frame f;
+	for (uint32_t at = 0; at < responses_to(request); at++) {
+		struct ur_packet p = response_to(t, request, at);
+		struct frame f;
 
-	frame_make(&f, &p);
-	twins_in(t, &f);
+		p.aeth = (struct ur_aeth){credits(), peer->msn++ & UR_PSN_MASK};
+		frame_make(&f, &p);
+		if (rand() % 16)
+			twins_in(t, &f);
+		if (rand() % 16 == 0)
+			twins_in(t, &f);
+	}
 }
 
 static void hear_same(struct twins t, struct peer *peer, const struct ur_packet *p)
 {
-	if ((p->op & UR_OP_READ_REQ) && p->reth.length <= STREAM_MTU && rand() % 8)
-		respond_same(t, p);
+	if ((p->op & UR_OP_READ_REQ) && rand() % 8)
+		respond_same(t, peer, p);
 	if (p->op & (UR_OP_SEND | UR_OP_WRITE)) {
 		peer->newest = *p;
 		peer->heard = true;
@@ -158,18 +181,28 @@ static bool both_in_from_peer(struct twins t, const struct frame *f)
 	return end_counters(t.on)->rx_path_predicted != before;
 }
 
-/* A request and its answer: of a READ, or the ACK of a WRITE. */
-static struct ur_packet ask(struct twins t, bool read)
+enum answer { ACK, ONLY, MIDDLE, ANSWERS };
+
+/* A request, and the answer to it that comes next. */
+static struct ur_packet ask(struct twins t, enum answer answer)
 {
 	bool ext = t.on->attr.mode == UR_MODE_EXTENDED;
-	enum ibv_wr_opcode opcode = read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
+	enum ibv_wr_opcode opcode = answer == ACK ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
+	uint32_t len = answer == MIDDLE ? 2 * STREAM_MTU + 61 : 61;
 	struct ur_packet p;
+	struct frame f;
 
-	end_send(t.on, 1, opcode, 61);
-	end_send(t.off, 1, opcode, 61);
+	end_send(t.on, 1, opcode, len);
+	end_send(t.off, 1, opcode, len);
 	cr_assert(twins_expect_same_packet(t));
-	if (read)
-		return response_to(t, &twins_sent[0]);
+	if (answer == MIDDLE) {
+		p = response_to(t, &twins_sent[0], 0);
+		frame_make(&f, &p);
+		twins_in(t, &f);
+		return response_to(t, &twins_sent[0], 1);
+	}
+	if (answer == ONLY)
+		return response_to(t, &twins_sent[0], 0);
 	p = end_packet(t.on, ext ? UR_EXT_ACKNOWLEDGE : UR_RC_ACKNOWLEDGE, twins_sent[0].bth.psn.v,
 		       0);
 	p.xaeth = (struct ur_xaeth){.echo = twins_sent[0].xth.stamp,
@@ -181,23 +214,24 @@ static struct ur_packet ask(struct twins t, bool read)
 Test(predict_requester, an_answer_is_decoded_behind_its_udp_header_only)
 {
 	FOR_EACH_MODE(mode)
-	for (int read = 0; read < 2; read++) {
+	for (enum answer answer = ACK; answer < ANSWERS; answer++) {
 		struct twins t = twins_new((struct end_attr){.mode = *mode});
-		struct ur_packet p = ask(t, read);
+		struct ur_packet p = ask(t, answer);
 		struct frame f;
 
 		frame_make(&f, &p);
 		cr_assert(both_in_from_peer(t, &f));
-		cr_assert(t.on->qp->ops->is_idle(t.on->qp), "mode %d, READ %d", *mode, read);
+		cr_assert_eq(t.on->qp->ops->is_idle(t.on->qp), answer != MIDDLE,
+			     "mode %d, answer %d", *mode, answer);
 		twins_expect_same_state(t);
 		twins_free(t);
 	}
 }
 
-static void check_answer_flipped(enum ur_mode mode, bool read, unsigned bit, bool fixed)
+static void check_answer_flipped(enum ur_mode mode, enum answer answer, unsigned bit, bool fixed)
 {
 	struct twins t = twins_new((struct end_attr){.mode = mode});
-	struct ur_packet p = ask(t, read);
+	struct ur_packet p = ask(t, answer);
 	struct frame f;
 
 	frame_make(&f, &p);
@@ -223,10 +257,10 @@ static void check_each_answer(enum ur_mode mode)
 {
 	unsigned ext = mode == UR_MODE_EXTENDED ? 12 + 8 : 0;
 
-	for (int read = 0; read < 2; read++)
+	for (enum answer answer = ACK; answer < ANSWERS; answer++)
 		for (unsigned bit = 0; bit < 8 * (HEADERS + 12 + 4 + ext + 4); bit++) {
-			check_answer_flipped(mode, read, bit, true);
-			check_answer_flipped(mode, read, bit, false);
+			check_answer_flipped(mode, answer, bit, true);
+			check_answer_flipped(mode, answer, bit, false);
 		}
 }
 
@@ -260,7 +294,7 @@ Test(predict_requester, headers_that_end_early_are_dropped_alike, .timeout = 400
 	FOR_EACH_MODE(mode)
 	for (unsigned opcode = 0; opcode < 256; opcode += 1 + !ur_opcodes[opcode].flags) {
 		struct twins t = twins_new((struct end_attr){.mode = *mode});
-		struct ur_packet p = ask(t, false);
+		struct ur_packet p = ask(t, ACK);
 		struct frame f;
 
 		frame_make(&f, &p);
@@ -290,7 +324,7 @@ Test(predict_requester, an_ack_of_what_is_in_flight_is_not_decoded)
 		struct twins t = twins_new((struct end_attr){.mode = *mode});
 
 		for (unsigned i = 0; i < 5; i++) {
-			struct ur_packet p = ask(t, false);
+			struct ur_packet p = ask(t, ACK);
 
 			cr_assert(both_in_as_ack(t, &p), "mode %d", *mode);
 			cr_assert(t.on->qp->ops->is_idle(t.on->qp));
@@ -312,7 +346,7 @@ Test(predict_requester, the_response_to_the_oldest_read_is_not_decoded)
 		struct twins t = twins_new((struct end_attr){.mode = *mode});
 
 		for (unsigned i = 1; i < 5; i++) {
-			struct ur_packet p = ask(t, true);
+			struct ur_packet p = ask(t, ONLY);
 			struct frame f;
 
 			frame_make(&f, &p);
@@ -330,7 +364,106 @@ Test(predict_requester, the_response_to_the_oldest_read_is_not_decoded)
 	}
 }
 
-/* ---- PREDICT-SEND-01, PREDICT-ACK-01, PREDICT-RSP-01: streams ---- */
+/* ---- PREDICT-RSP-02: responses in between ---- */
+
+Test(predict_requester, responses_between_the_first_and_the_last_are_not_decoded)
+{
+	FOR_EACH_MODE(mode)
+	{
+		struct twins t = twins_new((struct end_attr){.mode = *mode});
+		struct ur_packet request;
+
+		end_send(t.on, 1, IBV_WR_RDMA_READ, 4 * STREAM_MTU + 61);
+		end_send(t.off, 1, IBV_WR_RDMA_READ, 4 * STREAM_MTU + 61);
+		cr_assert(twins_expect_same_packet(t));
+		request = twins_sent[0];
+		for (uint32_t at = 0; at < 5; at++) {
+			struct ur_packet p = response_to(t, &request, at);
+			struct frame f;
+
+			frame_make(&f, &p);
+			twins_in(t, &f);
+			cr_assert_eq(end_counters(t.on)->rx_responses_predicted, at < 4 ? at : 3,
+				     "mode %d, response %u", *mode, at);
+			/* A duplicate. */
+			twins_in(t, &f);
+			twins_expect_same_state(t);
+			twins_sleep(t, STEP_NS);
+		}
+		cr_assert(t.on->qp->ops->is_idle(t.on->qp));
+		twins_free(t);
+	}
+}
+
+Test(predict_requester, the_timer_starts_afresh_with_each_response)
+{
+	FOR_EACH_MODE(mode)
+	{
+		struct twins t = twins_new((struct end_attr){.mode = *mode});
+		struct ur_packet request;
+
+		end_send(t.on, 1, IBV_WR_RDMA_READ, 7 * STREAM_MTU);
+		end_send(t.off, 1, IBV_WR_RDMA_READ, 7 * STREAM_MTU);
+		cr_assert(twins_expect_same_packet(t));
+		request = twins_sent[0];
+		for (uint32_t at = 0; at < 5; at++) {
+			struct ur_packet p = response_to(t, &request, at);
+			struct frame f;
+
+			twins_sleep(t, STEP_NS);
+			frame_make(&f, &p);
+			twins_in(t, &f);
+		}
+		cr_assert_gt(end_counters(t.on)->rx_responses_predicted, 2, "mode %d", *mode);
+		/* Silence, until a little before the timeout, and beyond. */
+		twins_sleep(t, END_TIMEOUT_NS - 3 * STEP_NS);
+		for (unsigned i = 0; i < 6; i++) {
+			while (twins_expect_same_packet(t))
+				;
+			twins_expect_same_state(t);
+			twins_sleep(t, STEP_NS);
+		}
+		twins_free(t);
+	}
+}
+
+/* A peer that takes no notice of where the answer to a request begins and ends, and of where the READ does. */
+Test(predict_requester, responses_that_all_say_middle_are_judged_alike)
+{
+	FOR_EACH_MODE(mode)
+	for (unsigned seed = 0; seed < 20; seed++) {
+		struct twins t = twins_new((struct end_attr){.mode = *mode});
+		struct ur_packet requests[TWINS_BURST];
+		unsigned n = 0;
+
+		srand(seed);
+		for (unsigned i = 0; i < 3; i++) {
+			end_send(t.on, i, IBV_WR_RDMA_READ, 100 * STREAM_MTU);
+			end_send(t.off, i, IBV_WR_RDMA_READ, 100 * STREAM_MTU);
+		}
+		for (unsigned round = 0; round < 12; round++) {
+			n = twins_expect_same_burst(t, TWINS_BURST);
+			memcpy(requests, twins_sent, n * sizeof(requests[0]));
+			for (unsigned i = 0; i < n; i++)
+				for (uint32_t at = 0; at < responses_to(&requests[i]); at++) {
+					struct ur_packet p = response_to(t, &requests[i], at);
+					struct frame f;
+
+					if (rand() % 8)
+						p.bth.opcode = *mode == UR_MODE_EXTENDED
+								       ? UR_EXT_READ_RESPONSE_MIDDLE
+								       : UR_RC_READ_RESPONSE_MIDDLE;
+					frame_make(&f, &p);
+					twins_in(t, &f);
+					twins_expect_same_state(t);
+				}
+			twins_sleep(t, n ? STEP_NS : END_TIMEOUT_NS);
+		}
+		twins_free(t);
+	}
+}
+
+/* ---- PREDICT-SEND-01, PREDICT-ACK-01, PREDICT-RSP-01, PREDICT-RSP-02: streams ---- */
 
 struct predicted {
 	uint64_t sent, acks, responses;

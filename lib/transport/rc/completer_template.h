@@ -201,14 +201,16 @@ static inline bool take_predicted_ack(struct ur_qp *qp, const uint8_t *frame, ui
 	return true;
 }
 
-/* Where the READ wants its `n` bytes, all that it asks for; NULL: not in one piece, or they may not be written. */
-static inline uint8_t *piece_for(const struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t n)
+/* Where the READ wants bytes [off, off + n); NULL: not in one piece, or they may not be written. */
+static inline uint8_t *piece_for(const struct ur_qp *qp, const struct ur_wqe *wqe, uint32_t off,
+				 uint32_t n)
 {
 	const struct ur_sge *sge = ur_wqe_data(wqe);
 
-	if (n != wqe->length || !ur_sgl_in_first(sge, wqe->num_sge, 0, n))
+	if (!ur_sgl_in_first(sge, wqe->num_sge, off, n))
 		return NULL;
-	return ur_mem_check(qp->core->mem, sge->lkey, qp->pd, sge->addr, n, IBV_ACCESS_LOCAL_WRITE);
+	return ur_mem_check(qp->core->mem, sge->lkey, qp->pd, sge->addr + off, n,
+			    IBV_ACCESS_LOCAL_WRITE);
 }
 
 /* PREDICT-RSP-01. The same for the response, of one packet, to the READ that is the oldest work request. */
@@ -224,8 +226,9 @@ static inline bool take_predicted_response(struct ur_qp *qp, const uint8_t *fram
 
 	/* A difference below 0 is larger than any PMTU. */
 	if (qp->req.head == qp->req.cur || wqe->opcode != IBV_WR_RDMA_READ || (padded & 3) ||
-	    n - 1 >= 1u << qp->mtu_shift || !loss_predicts_response(qp, wqe, psn, ext) ||
-	    !(to = piece_for(qp, wqe, n)) || !ur_predict_icrc(frame, bytes))
+	    n - 1 >= 1u << qp->mtu_shift || n != wqe->length ||
+	    !loss_predicts_response(qp, wqe, psn, ext) || !(to = piece_for(qp, wqe, 0, n)) ||
+	    !ur_predict_icrc(frame, bytes))
 		return false;
 	memcpy(to, ext + LOSS_RSP_EXT_BYTES, n);
 	loss_take_predicted_response(qp, wqe, aeth, ext, now_ns);
@@ -233,7 +236,36 @@ static inline bool take_predicted_response(struct ur_qp *qp, const uint8_t *fram
 	return true;
 }
 
-bool COMPLETER(predicted)(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes, uint64_t now_ns)
+/*
+ * PREDICT-RSP-02. The same for a response that is neither the first nor the last of its request, to the READ that is the oldest
+ * work request.
+ */
+static __attribute__((noinline)) bool take_predicted_middle(struct ur_qp *qp, const uint8_t *frame,
+							    uint32_t bytes, struct ur_psn psn,
+							    uint64_t now_ns)
+{
+	const uint8_t *behind = frame + UR_PREDICT_BTH + UR_BTH_BYTES;
+	uint32_t n = 1u << qp->mtu_shift, at;
+	const struct ur_wqe *wqe = oldest_wqe(qp);
+	uint8_t *to;
+
+	if (qp->req.head == ur_wq_tail(&qp->sq) || wqe->opcode != IBV_WR_RDMA_READ ||
+	    !(wqe->flags & UR_WQE_BEGUN) ||
+	    bytes != UR_BTH_BYTES + LOSS_MIDDLE_EXT_BYTES + n + UR_ICRC_BYTES ||
+	    !loss_predicts_middle(qp, wqe, psn, behind, &at) ||
+	    !((at + 1) & (qp->req.read_psns - 1u)) ||
+	    (uint64_t)(at + 1) << qp->mtu_shift >= wqe->length ||
+	    !(to = piece_for(qp, wqe, at << qp->mtu_shift, n)) || !ur_predict_icrc(frame, bytes))
+		return false;
+	memcpy(to, behind + LOSS_MIDDLE_EXT_BYTES, n);
+	loss_take_predicted_middle(qp, psn, behind, now_ns);
+	qp->core->cnt.rx_responses_predicted++;
+	return true;
+}
+
+/* flatten: an ACK pays for no call of what responses need as well. */
+__attribute__((flatten)) bool COMPLETER(predicted)(struct ur_qp *qp, const uint8_t *frame,
+						   uint32_t bytes, uint64_t now_ns)
 {
 	const uint8_t *bth = frame + UR_PREDICT_BTH, *at = bth + UR_BTH_BYTES;
 	uint32_t word0 = ur_load32(bth), pad = word0 >> UR_PREDICT_PAD_SHIFT & 3;
@@ -242,10 +274,15 @@ bool COMPLETER(predicted)(struct ur_qp *qp, const uint8_t *frame, uint32_t bytes
 	struct ur_aeth aeth = {at[0], ur_predict_low24(at)};
 	bool taken = false;
 
-	if (!(qp->pkey & 0x8000) || qp->state != IBV_QPS_RTS || qp->req.local_err ||
-	    (aeth.syndrome & UR_SYNDROME_KIND_MASK) != UR_SYNDROME_ACK)
+	bool middle = kind == ur_predict_bth(LOSS_TRANSPORT | UR_RC_READ_RESPONSE_MIDDLE, qp->pkey);
+
+	if (!(qp->pkey & 0x8000) || qp->state != IBV_QPS_RTS || qp->req.local_err)
 		return false;
-	if (kind == ur_predict_bth(LOSS_TRANSPORT | UR_RC_ACKNOWLEDGE, qp->pkey) && !pad)
+	if ((LOSS_IS_EXT || !middle) && (aeth.syndrome & UR_SYNDROME_KIND_MASK) != UR_SYNDROME_ACK)
+		return false;
+	if (middle && !pad)
+		taken = take_predicted_middle(qp, frame, bytes, psn, now_ns);
+	else if (kind == ur_predict_bth(LOSS_TRANSPORT | UR_RC_ACKNOWLEDGE, qp->pkey) && !pad)
 		taken = take_predicted_ack(qp, frame, bytes, psn, &aeth, now_ns);
 	else if (kind == ur_predict_bth(LOSS_TRANSPORT | UR_RC_READ_RESPONSE_ONLY, qp->pkey))
 		taken = take_predicted_response(qp, frame, bytes, pad, psn, &aeth, now_ns);

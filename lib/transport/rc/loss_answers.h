@@ -27,13 +27,17 @@
  *
  *   LOSS_TRANSPORT               top bits of the opcodes of answers
  *   LOSS_ACK_EXT_BYTES, LOSS_RSP_EXT_BYTES  of an ACK or a response: bytes of headers behind the AETH
+ *   LOSS_MIDDLE_EXT_BYTES        of a response between the first and the last: bytes of headers behind the BTH
  *   loss_predicts_ack(qp, psn, ext)  an ACK with this PSN and these bytes is of the commonest kind: it acknowledges
  *                                requests in flight, and nothing was sent again or is to be
  *   loss_take_predicted_ack(qp, psn, aeth, ext, now)  as loss_take_ack(), for such a one
  *   loss_predicts_response(qp, wqe, psn, ext)  the same for a response: it is the only one to `wqe`, the oldest, whose
  *                                request was sent; no other one is missing
  *   loss_take_predicted_response(qp, wqe, aeth, ext, now)  as loss_on_response(), when it was placed
- *   loss_repeats(qp)             after either of them: something is to be sent again after all
+ *   loss_predicts_middle(qp, wqe, psn, behind, at)  the same for one of several responses to `wqe`, a READ: the next that is
+ *                                missing, number *at of them. `behind`: what follows the BTH
+ *   loss_take_predicted_middle(qp, psn, behind, now)  as loss_on_response(), when it was placed
+ *   loss_repeats(qp)             after any of them: something is to be sent again after all
  *   loss_is_settled(qp)          or: nothing is in flight any more, and neither side has a deadline
  *
  *   loss_find_target(qp, p, t, now)   t->wqe and t->at of a response: a drop reason if nothing asked for it

@@ -299,7 +299,12 @@ static inline enum ur_drop loss_on_fatal_nak(struct ur_qp *qp, const struct ur_p
 
 /* ---- a predicted answer ---- */
 
-enum { LOSS_TRANSPORT = UR_TRANSPORT_RC, LOSS_ACK_EXT_BYTES = 0, LOSS_RSP_EXT_BYTES = 0 };
+enum {
+	LOSS_TRANSPORT = UR_TRANSPORT_RC,
+	LOSS_ACK_EXT_BYTES = 0,
+	LOSS_RSP_EXT_BYTES = 0,
+	LOSS_MIDDLE_EXT_BYTES = 0,
+};
 
 /* No response is missing, and nothing was sent again that the answer of the request `psn`, in flight, could tell of. */
 static inline bool answers_in_order(const struct ur_gbn_requester *gbn, struct ur_psn psn)
@@ -346,6 +351,20 @@ static inline void loss_take_predicted_response(struct ur_qp *qp, const struct u
 	ur_recovery_pass_read(&qp->gbn.rec, 1);
 	pass_predicted(qp, ur_psn_add(wqe->first_psn, 1), now_ns);
 	ur_send_queue_finish(qp, IBV_WC_SUCCESS);
+}
+
+static inline bool loss_predicts_middle(const struct ur_qp *qp, const struct ur_wqe *wqe,
+					struct ur_psn psn, const uint8_t *behind, uint32_t *at)
+{
+	*at = (uint32_t)ur_psn_diff(psn, wqe->first_psn);
+	return ur_psn_eq(psn, qp->gbn.rec.una) && answers_in_order(&qp->gbn, psn);
+}
+
+static inline void loss_take_predicted_middle(struct ur_qp *qp, struct ur_psn psn,
+					      const uint8_t *behind, uint64_t now_ns)
+{
+	ur_recovery_pass_read(&qp->gbn.rec, 1);
+	pass_predicted(qp, ur_psn_add(psn, 1), now_ns);
 }
 
 static inline bool loss_repeats(const struct ur_qp *qp)

@@ -372,6 +372,7 @@ enum {
 	LOSS_TRANSPORT = UR_TRANSPORT_EXT,
 	LOSS_ACK_EXT_BYTES = UR_XAETH_BYTES,
 	LOSS_RSP_EXT_BYTES = UR_XAETH_BYTES + UR_XRTH_BYTES,
+	LOSS_MIDDLE_EXT_BYTES = UR_AETH_BYTES + UR_XAETH_BYTES + UR_XRTH_BYTES,
 };
 
 /* Both sequences are in order, and no probe is awaited; the ACK brings news. */
@@ -592,6 +593,35 @@ static inline void loss_take_predicted_response(struct ur_qp *qp, struct ur_wqe 
 	free_places(qp, &t);
 	ur_send_queue_finish(qp, IBV_WC_SUCCESS);
 	progress_here(qp, una_moved, now_ns);
+}
+
+/* It says no more of requests than is known; of the same one an earlier response has come. */
+static inline bool loss_predicts_middle(const struct ur_qp *qp, const struct ur_wqe *wqe,
+					struct ur_psn psn, const uint8_t *behind, uint32_t *at)
+{
+	const struct ur_ext_requester *x = &qp->xreq;
+	const uint8_t *ext = behind + UR_AETH_BYTES;
+	struct ur_psn epsn = ur_psn(ur_load32(ext + 8));
+	uint64_t xrth = ur_load64(ext + UR_XAETH_BYTES) & XRTH_NUMBERS;
+
+	*at = (uint32_t)ur_rspn_diff(ur_ext_rsp_una(x), wqe->first_rsp);
+	return !(x->psn.flags | x->rsp.flags | x->probed | qp->admission) &&
+	       ur_psn_eq(epsn, x->psn.una) && ur_psn_lt(psn, epsn) &&
+	       ur_psn_eq(psn,
+			 ur_psn_add(wqe->first_psn, *at >> __builtin_ctz(qp->req.read_psns))) &&
+	       xrth == ((uint64_t)wqe->ssn.v << 32 | *at);
+}
+
+static inline void loss_take_predicted_middle(struct ur_qp *qp, struct ur_psn psn,
+					      const uint8_t *behind, uint64_t now_ns)
+{
+	const struct ur_aeth aeth = {behind[0], ur_predict_low24(behind)};
+	struct ur_ext_requester *x = &qp->xreq;
+
+	take_credits(&qp->req, &aeth);
+	ur_selective_in_order(&x->rsp, &x->rtt, &x->tx_times, ur_psn_add(x->rsp.una, 1),
+			      x->rsp.rack_stamp, now_ns);
+	ur_retry_progress(&qp->retry, true, false, now_ns);
 }
 
 /* ---- time ---- */
