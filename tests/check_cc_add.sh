@@ -114,7 +114,7 @@ int main(void)
 END
 
 unset CFLAGS CPPFLAGS LDFLAGS
-run meson setup -Doptimization=0 -Dtests=false -Dedge=false "$dir/build" .
+run meson setup -Doptimization=0 -Ddebug=false -Dtests=false -Dedge=false "$dir/build" .
 run ninja -C "$dir/build" -j2 lib/liburoce-core.a
 run ${CC:-cc} -std=gnu11 -Iinclude -Ilib -o "$dir/use" "$dir/use.c" "$dir/build/lib/liburoce-core.a" -lisal
 "$dir/use"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# check_symbols.sh SOURCE_DIR: checks that the core is pure. Builds its release archive in a separate
-# directory and checks the symbols: only the functions below may be undefined, and there must be no writable
+# check_symbols.sh SOURCE_DIR [BUILD_DIR]: checks that the core is pure. Builds its release archive, in a directory of its own unless
+# there is a release build, and checks the symbols: only the functions below may be undefined, and there must be no writable
 # object. The separate build excludes additions of debug builds and sanitizers.
 set -eu
 
@@ -24,9 +24,10 @@ run() {
 
 # Flags of the build under test, such as sanitizers, do not belong to the release.
 unset CFLAGS CPPFLAGS LDFLAGS
-run meson setup --buildtype=release -Dtests=false -Dedge=false "$dir/build" "$source_dir"
-run ninja -C "$dir/build" -j2 lib/liburoce-core.a
-archive=$dir/build/lib/liburoce-core.a
+build=${2:-$dir/build}
+[ -n "${2:-}" ] || run meson setup --buildtype=release -Dtests=false -Dedge=false "$build" "$source_dir"
+run ninja -C "$build" -j2 lib/liburoce-core.a
+archive=$build/lib/liburoce-core.a
 
 nm -g --defined-only "$archive" | awk 'NF == 3 { print $3 }' | sort -u >"$dir/defined"
 nm -u "$archive" | awk 'NF == 2 { print $2 }' | sort -u >"$dir/undefined"

@@ -55,9 +55,15 @@ all()
 # in_mode NAME MODE OPTION...: operations that depend on the mode, with impairment.
 in_mode()
 {
-	local what=$1 mode=$2 op
-	shift 2
-	for op in write read send; do
+	operations_in_mode "write read send" "$@"
+}
+
+# operations_in_mode OPERATIONS NAME MODE OPTION...: the same of these, and then all at once.
+operations_in_mode()
+{
+	local operations=$1 what=$2 mode=$3 op
+	shift 3
+	for op in $operations; do
 		expect 0 "${client[@]}" "${impair[@]}" "$@" --op $op --verify --sizes 5000,100000 --iters 200 \
 			--json "$tmp/run.json"
 		clean_result
@@ -98,13 +104,13 @@ if [ "$1" = memif ]; then
 	stop_server
 	start_server "${server[@]}"
 	for mode in gbn reorder extended; do
-		in_mode "in bursts" $mode --transport-mode $mode --set impair.rx_burst=0.3 \
+		operations_in_mode "read send" "in bursts" $mode --transport-mode $mode --set impair.rx_burst=0.3 \
 			--set impair.tx_burst=0.3 --set impair.rx_burst_packets=4 --set impair.tx_burst_packets=4
 	done
 	stop_server
 	for mode in 'gbn reorder' 'reorder gbn'; do
 		start_server "${server[@]}" --set "transport.mode=${mode% *}"
-		in_mode "the server in ${mode% *}" "${mode#* }" --set "transport.mode=${mode#* }"
+		operations_in_mode read "the server in ${mode% *}" "${mode#* }" --set "transport.mode=${mode#* }"
 		stop_server
 	done
 fi
