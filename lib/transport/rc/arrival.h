@@ -67,7 +67,7 @@ struct turn {
 	bool placed; /* rights and form were checked and the payload was placed on arrival */
 };
 
-/* A packet of a SEND or WRITE, or a READ, that may be the one expected (predicted.h). What its opcode says is known to the compiler. */
+/* A packet of a SEND or WRITE, or a READ, that may be the one expected (predicted.h). Of messages of one packet, the compiler knows what the opcode says. */
 struct candidate {
 	bool send, first, last;
 	uint32_t off, n; /* bytes of the message before it, bytes that it has */

@@ -272,9 +272,8 @@ __attribute__((flatten)) bool COMPLETER(predicted)(struct ur_qp *qp, const uint8
 	uint32_t kind = word0 & ~UR_PREDICT_FREE;
 	struct ur_psn psn = ur_psn(ur_load32(bth + 8));
 	struct ur_aeth aeth = {at[0], ur_predict_low24(at)};
-	bool taken = false;
-
 	bool middle = kind == ur_predict_bth(LOSS_TRANSPORT | UR_RC_READ_RESPONSE_MIDDLE, qp->pkey);
+	bool taken = false;
 
 	if (!(qp->pkey & 0x8000) || qp->state != IBV_QPS_RTS || qp->req.local_err)
 		return false;
