@@ -113,33 +113,33 @@ struct served {
 	} then;
 };
 
-/* The packets of one call, `cap` at most, of the answers that have the turn. */
-static inline struct served make_answers(struct ur_qp *qp, const struct ur_emux_turn *t,
-					 struct ur_tx *tx, unsigned cap, uint64_t now_ns)
+/* The next packet of the answers that have the turn. */
+static inline bool make_answer(struct ur_qp *qp, struct ur_tx *tx, uint64_t now_ns,
+			       struct served *s)
 {
-	struct served s = {.then = SERVED_MORE};
-
-	do {
-		if (__builtin_expect(!qp->ops->response_next(qp, tx, now_ns), 0)) {
-			ur_qp_act(qp);
-			/* No packet: the request is refused, or dropped if it is a duplicate. */
-			s.wqes++;
-			break;
-		}
-		s.cnt++;
-		s.bytes += ur_tx_frame_bytes(tx);
-		/* The last packet of a response. */
-		s.wqes += tx->payload_len < 1u << qp->mtu_shift;
-		tx++;
-	} while (s.cnt < cap && s.bytes < t->bytes && s.wqes < t->wqes &&
-		 ur_emux_is_active(&qp->rsp_queue));
-	return s;
+	if (__builtin_expect(!qp->ops->response_next(qp, tx, now_ns), 0)) {
+		ur_qp_act(qp);
+		/* No packet: the request is refused, or dropped if it is a duplicate. */
+		s->wqes++;
+		return false;
+	}
+	s->cnt++;
+	s->bytes += ur_tx_frame_bytes(tx);
+	/* The last packet of a response. */
+	s->wqes += tx->payload_len < 1u << qp->mtu_shift;
+	return true;
 }
 
-/* Behind the newest WQE of which something was sent; a difference counts those that have begun in between. */
-static inline uint32_t begun_to(const struct ur_requester *req)
+/* Those that follow it in one call, until it has made `cap`; returns `s` with them. Most answers are one packet. */
+static __attribute__((noinline)) struct served make_answers(struct ur_qp *qp, struct served s,
+							    const struct ur_emux_turn *t,
+							    struct ur_tx *tx, unsigned cap,
+							    uint64_t now_ns)
 {
-	return req->cur + !!req->cur_off;
+	while (s.cnt < cap && s.bytes < t->bytes && s.wqes < t->wqes &&
+	       ur_emux_is_active(&qp->rsp_queue) && make_answer(qp, &tx[s.cnt], now_ns, &s))
+		;
+	return s;
 }
 
 /*
@@ -153,11 +153,15 @@ static inline struct served make_packets(struct ur_engine *e, struct ur_emux_que
 	struct served s = {.then = SERVED_MORE};
 	struct ur_qp *qp;
 
-	if (q->node.kind == NODE_RSP)
-		return make_answers(UR_QP_OF(q, rsp_queue), t, tx, cap, now_ns);
+	if (q->node.kind == NODE_RSP) {
+		qp = UR_QP_OF(q, rsp_queue);
+		if (make_answer(qp, tx, now_ns, &s) && ur_emux_is_active(q))
+			s = make_answers(qp, s, t, tx, cap, now_ns);
+		return s;
+	}
 	qp = UR_QP_OF(q, sq_queue);
 	if (!q->gate && qp->ops->burst) {
-		uint32_t begun = begun_to(&qp->req);
+		struct ur_msn ssn = qp->req.ssn; /* each message that begins has the next */
 
 		s.bytes = t->bytes;
 		s.cnt = qp->ops->burst(qp, tx, cap < t->wqes ? cap : t->wqes, &s.bytes, now_ns);
@@ -165,7 +169,7 @@ static inline struct served make_packets(struct ur_engine *e, struct ur_emux_que
 			if (ur_wq_tail(&qp->sq) == qp->req.cur)
 				s.then = SERVED_ALL;
 			else
-				s.wqes = begun_to(&qp->req) - begun;
+				s.wqes = (uint32_t)ur_msn_diff(qp->req.ssn, ssn);
 			return s;
 		}
 	}

@@ -272,19 +272,19 @@ __attribute__((flatten)) bool COMPLETER(predicted)(struct ur_qp *qp, const uint8
 	uint32_t kind = word0 & ~UR_PREDICT_FREE;
 	struct ur_psn psn = ur_psn(ur_load32(bth + 8));
 	struct ur_aeth aeth = {at[0], ur_predict_low24(at)};
-	bool middle = kind == ur_predict_bth(LOSS_TRANSPORT | UR_RC_READ_RESPONSE_MIDDLE, qp->pkey);
-	bool taken = false;
+	bool positive = (aeth.syndrome & UR_SYNDROME_KIND_MASK) == UR_SYNDROME_ACK, taken = false;
 
 	if (!(qp->pkey & 0x8000) || qp->state != IBV_QPS_RTS || qp->req.local_err)
 		return false;
-	if ((LOSS_IS_EXT || !middle) && (aeth.syndrome & UR_SYNDROME_KIND_MASK) != UR_SYNDROME_ACK)
-		return false;
-	if (middle && !pad)
-		taken = take_predicted_middle(qp, frame, bytes, psn, now_ns);
-	else if (kind == ur_predict_bth(LOSS_TRANSPORT | UR_RC_ACKNOWLEDGE, qp->pkey) && !pad)
-		taken = take_predicted_ack(qp, frame, bytes, psn, &aeth, now_ns);
-	else if (kind == ur_predict_bth(LOSS_TRANSPORT | UR_RC_READ_RESPONSE_ONLY, qp->pkey))
+	if (positive && kind == ur_predict_bth(LOSS_TRANSPORT | UR_RC_ACKNOWLEDGE, qp->pkey))
+		taken = !pad && take_predicted_ack(qp, frame, bytes, psn, &aeth, now_ns);
+	else if (positive &&
+		 kind == ur_predict_bth(LOSS_TRANSPORT | UR_RC_READ_RESPONSE_ONLY, qp->pkey))
 		taken = take_predicted_response(qp, frame, bytes, pad, psn, &aeth, now_ns);
+	/* With IBA headers, a response in between has no AETH. */
+	else if ((positive || !LOSS_IS_EXT) && !pad &&
+		 kind == ur_predict_bth(LOSS_TRANSPORT | UR_RC_READ_RESPONSE_MIDDLE, qp->pkey))
+		taken = take_predicted_middle(qp, frame, bytes, psn, now_ns);
 	if (taken)
 		after_predicted(qp);
 	return taken;

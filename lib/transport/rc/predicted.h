@@ -125,12 +125,12 @@ static inline __attribute__((always_inline)) bool take_predicted(struct ur_qp *q
 	if (c.last)
 		qp->rsp.msn = ur_msn_add(qp->rsp.msn, 1);
 	if (c.last && c.send)
-		predicted_complete(qp, rwqe, c.off + c.n, ur_load32(bth) & UR_PREDICT_SOLICITED);
+		predicted_complete(qp, rwqe, c.off + c.n, bth[1] & UR_PREDICT_SOLICITED >> 16);
 	if (!c.first || !c.last)
 		qp->rsp.kind = c.last ? UR_MSG_NONE : c.send ? UR_MSG_SEND : UR_MSG_WRITE;
 	predicted_pass(qp, &c);
 	qp->rsp.epsn = ur_psn_add(qp->rsp.epsn, 1);
-	predicted_acknowledge(qp, ext, ur_load32(bth + 8) & UR_PREDICT_ACKREQ, now_ns);
+	predicted_acknowledge(qp, ext, bth[8] & UR_PREDICT_ACKREQ >> 24, now_ns);
 	return true;
 }
 
@@ -157,7 +157,7 @@ static inline bool take_predicted_read(struct ur_qp *qp, const uint8_t *frame, u
 	execute_read(qp, &p, now_ns);
 	/* Its answer says what an ACK would say; but an extended request may ask for one. */
 	if (PREDICTED_EXT)
-		predicted_acknowledge(qp, ext, ur_load32(bth + 8) & UR_PREDICT_ACKREQ, now_ns);
+		predicted_acknowledge(qp, ext, bth[8] & UR_PREDICT_ACKREQ >> 24, now_ns);
 	return true;
 }
 
@@ -177,7 +177,7 @@ static __attribute__((noinline)) bool predicted_part(struct ur_qp *qp, const uin
 		return false;
 	if (!send)
 		return take_predicted(qp, c, frame, bytes, now_ns);
-	c.send = true;
+	c.send = true; /* the compiler knows which of the two it is */
 	return take_predicted(qp, c, frame, bytes, now_ns);
 }
 

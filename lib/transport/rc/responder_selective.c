@@ -338,9 +338,9 @@ static inline bool predicted_read(const struct ur_qp *qp, const uint8_t *xth, st
 {
 	p->xth = (struct ur_xth){
 		.stamp = ur_load32(xth),
-		.path = xth[4],
+		.path = xth[UR_XTH_PATH],
 		.ssn = ur_msn_add(qp->rsp.msn, 1).v,
-		.flags = xth[8],
+		.flags = xth[UR_XTH_FLAGS],
 	};
 	return p->xth.flags & UR_XTH_LAST_READ;
 }

@@ -171,9 +171,10 @@ static inline uint8_t *codec_begin_answer(struct ur_qp *qp, const struct ur_ext_
 	struct ur_echo echo = {a->arrival_ns, a->stamp, a->path};
 
 	/* First answers keep one path, and so their order. */
-	if (a->repeat)
+	if (__builtin_expect(a->repeat, 0)) {
 		take_path(qp, a->path, tx);
-	qp->core->cnt.retransmitted_responses += a->repeat;
+		qp->core->cnt.retransmitted_responses++;
+	}
 	p = put_aeth(p, qp, ack_syndrome(qp));
 	p = put_xaeth(p, qp, &echo, now_ns);
 	return ur_build2(p, a->ssn.v, a->offset + (a->from >> qp->mtu_shift));
