@@ -42,13 +42,16 @@ stop_server
 rm "$tmp/corrupt.pcap"
 
 command -v tshark >/dev/null || skip "tshark is not installed; the rest went well"
-# It takes longer to start than to read a capture: all of the clients are one.
-mergecap -w "$tmp/clients.pcap" "$tmp"/client-*.pcap || fail "mergecap cannot read the captures"
+# It takes longer to start than to read a capture: those of the clients are one, in which each is an interface of its own.
+clients=("$tmp"/client-*.pcap)
+mergecap -I none -w "$tmp/clients.pcap" "${clients[@]}" || fail "mergecap cannot read the captures"
 # A line for each packet; the status of a wrong checksum is 0.
 for f in "$tmp"/{server,clients}.pcap; do
 	tshark -n -r "$f" -o ip.check_checksum:TRUE -T fields -e infiniband.bth.opcode -e _ws.malformed -e _ws.unreassembled \
-		-e ip.checksum.status >"$tmp/fields" 2>/dev/null || fail "tshark cannot read $(basename "$f")"
-	grep -q '^[0-9]' "$tmp/fields" || fail "tshark finds no InfiniBand packet in $(basename "$f")"
+		-e ip.checksum.status -e frame.interface_id >"$tmp/fields" 2>/dev/null || fail "tshark cannot read $(basename "$f")"
+	case $f in */clients.pcap) captures=${#clients[@]} ;; *) captures=1 ;; esac
+	seen=$(awk -F '\t' '$1 ~ /^[0-9]/ { print "capture " $5 }' "$tmp/fields" | sort -u | wc -l)
+	[ "$seen" -eq "$captures" ] || fail "tshark finds InfiniBand packets in $seen of $captures captures of $(basename "$f")"
 	awk -F '\t' '$2 $3 != "" || $4 ~ /(^|,)0/' "$tmp/fields" >"$tmp/tshark.log"
 	[ ! -s "$tmp/tshark.log" ] || fail "tshark finds malformed packets in $(basename "$f")"
 done
