@@ -54,7 +54,7 @@ struct ur_cm_note *ur_cm_api_pop(struct uroce_event_channel *ch, bool requests, 
 void ur_cm_api_give(struct ur_cm_api *cm, struct ur_cm_note *note)
 {
 	pthread_mutex_lock(&cm->lock);
-	TAILQ_INSERT_TAIL(&cm->spare, note, link);
+	TAILQ_INSERT_HEAD(&cm->spare, note, link);
 	pthread_mutex_unlock(&cm->lock);
 }
 
@@ -182,6 +182,18 @@ static void set_dscp(void *ctx, const struct ur_cm_service *service, struct ur_p
 	ur_follow_path(cm->dev, path);
 }
 
+/* NULL if all are in use. Under cm->lock. */
+static struct ur_cm_note *take_spare(struct ur_cm_api *cm)
+{
+	struct ur_cm_note *note = TAILQ_FIRST(&cm->spare);
+
+	if (note)
+		TAILQ_REMOVE(&cm->spare, note, link);
+	else if (cm->begun < UR_CM_API_BACKLOG)
+		note = &cm->backlog[cm->begun++];
+	return note;
+}
+
 static void on_request(struct ur_cm_api *cm, const struct ur_cm_event *ev, uint64_t now_ns)
 {
 	struct ur_api_cm_id *listener =
@@ -192,8 +204,8 @@ static void on_request(struct ur_cm_api *cm, const struct ur_cm_event *ev, uint6
 	struct ur_cm_note *note = NULL;
 
 	pthread_mutex_lock(&cm->lock);
-	if (!reason && (note = TAILQ_FIRST(&cm->spare)))
-		TAILQ_REMOVE(&cm->spare, note, link);
+	if (!reason)
+		note = take_spare(cm);
 	pthread_mutex_unlock(&cm->lock);
 	if (!note) {
 		if (sidr)
@@ -231,7 +243,7 @@ static void withdraw(struct ur_cm_api *cm, struct ur_cm_note *note)
 	/* Otherwise another thread is fetching it, and will find that the handle is stale. */
 	if (note->queued) {
 		pull(note->id->base.channel, note);
-		TAILQ_INSERT_TAIL(&cm->spare, note, link);
+		TAILQ_INSERT_HEAD(&cm->spare, note, link);
 	}
 	pthread_mutex_unlock(&cm->lock);
 }
@@ -308,8 +320,6 @@ int ur_cm_api_new(struct ur_device *dev)
 	pthread_mutex_init(&cm->serve, NULL);
 	pthread_mutex_init(&cm->lock, NULL);
 	TAILQ_INIT(&cm->spare);
-	for (unsigned i = 0; i < UR_CM_API_BACKLOG; i++)
-		TAILQ_INSERT_TAIL(&cm->spare, &cm->backlog[i], link);
 	dev->cm = cm;
 	return 0;
 }

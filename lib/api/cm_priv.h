@@ -116,7 +116,8 @@ struct uroce_event_channel {
 struct ur_cm_api {
 	struct ur_device *dev;
 	pthread_mutex_t serve, lock;
-	struct ur_cm_notes spare;
+	struct ur_cm_notes spare; /* of the first `begun` */
+	unsigned begun;		  /* the rest of the backlog is memory that was never touched */
 	struct ur_cm_note backlog[UR_CM_API_BACKLOG];
 };
 
