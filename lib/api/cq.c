@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "api/device.h"
+#include "api/progress.h"
 #include "wire/assert.h"
 
 #define CQE_MAX (1 << 20)
@@ -250,6 +251,8 @@ int uroce_req_notify_cq(struct ibv_cq *base, int solicited_only)
 	/* Completions since the last poll raise the event at once. */
 	if (ur_engine_arm_cq(cq->cq, solicited_only))
 		post_event(cq);
+	else if (!UR_API(channel, base->channel)->waits_here)
+		ur_progress_call(ur_device(base->context));
 	return 0;
 }
 
@@ -282,15 +285,28 @@ static void leave(void *channel)
 	ur_device_waiter_leave(&ch->waiters, &ch->lock);
 }
 
+static bool has_event(struct ur_api_channel *ch)
+{
+	bool any;
+
+	pthread_mutex_lock(&ch->lock);
+	any = !TAILQ_EMPTY(&ch->events);
+	pthread_mutex_unlock(&ch->lock);
+	return any;
+}
+
 /* Without an event, its CQ was destroyed meanwhile. Not in the frame of the clean-up handler. */
 static __attribute__((noinline)) int wait_for_event(struct ur_api_channel *ch,
 						    struct ur_api_cq **cq)
 {
+	bool waits = !has_event(ch);
 	int rc;
 
 	do
 		rc = ur_device_wait_count(ur_device(ch->base.context), ch->base.fd);
 	while (!rc && !(*cq = take_event(ch)) && !(rc = atomic_load(&ch->waiters.closing)));
+	if (waits)
+		ch->waits_here = !rc;
 	return rc;
 }
 

@@ -67,6 +67,8 @@ struct adaptive {
 	bool woken;    /* the port has ended the last sleep */
 	bool in_doubt; /* EDGE-REST-07: one of the workers, at the last look */
 	bool in_way;   /* EDGE-REST-08: the same */
+	bool called;   /* EDGE-REST-09: the application has ended the last sleep */
+	uint32_t calls;
 };
 
 /*
@@ -83,6 +85,8 @@ static uint32_t serve(struct adaptive *a, uint64_t due_ns, unsigned *packets)
 		struct ur_worker *w = a->dev->workers[i];
 		bool in_way;
 
+		if (a->called)
+			ur_rest_leave(&a->seen[i], ur_worker_last_ns(w));
 		if (!ur_rest_is_left_alone(&a->seen[i], due_ns, ur_worker_last_ns(w),
 					   ur_worker_take_contended(w))) {
 			a->in_doubt |= a->seen[i].in_doubt;
@@ -139,8 +143,11 @@ static uint64_t sleep_for(struct adaptive *a, uint64_t sleep_ns, uint32_t served
 	}
 	a->woken = false;
 	due_ns = ur_clock_ns(&a->dev->clock) + sleep_ns;
-	nap(sleep_ns);
-	return due_ns;
+	if (a->in_way)
+		nap(sleep_ns);
+	else
+		a->called = ur_nap(&a->dev->progress_nap, &a->calls, sleep_ns);
+	return a->called ? UINT64_MAX : due_ns;
 }
 
 /* EDGE-REST-01, EDGE-REST-03, EDGE-REST-04 */
@@ -159,6 +166,9 @@ static void *run_adaptive(void *arg)
 		unsigned packets;
 		uint32_t served = serve(&a, due_ns < now_ns ? due_ns : now_ns, &packets);
 
+		if (a.called)
+			ur_rest_again(&a.rest);
+		a.called = false;
 		if (served)
 			sleep_ns = ur_rest_after(&a.rest, now_ns, packets);
 		else
@@ -182,6 +192,12 @@ static void *run_adaptive(void *arg)
 static bool is_adaptive(const struct ur_device *dev)
 {
 	return !dev->dedicated && dev->cfg.worker.progress == UR_PROGRESS_ADAPTIVE;
+}
+
+void ur_progress_call(struct ur_device *dev)
+{
+	if (is_adaptive(dev))
+		ur_nap_call(&dev->progress_nap);
 }
 
 int ur_progress_start(struct ur_device *dev)

@@ -22,4 +22,10 @@ int ur_progress_start(struct ur_device *dev);
  */
 void ur_progress_stop(struct ur_device *dev, bool exiting);
 
+/*
+ * EDGE-REST-09. The application is about to sleep in a call that is not the library's, until an event wakes it. A thread that stands back
+ * takes over at once. Thread class: any.
+ */
+void ur_progress_call(struct ur_device *dev);
+
 #endif

@@ -5,9 +5,8 @@ void ur_rest_init(struct ur_rest *r, bool single_cpu)
 {
 	*r = (struct ur_rest){
 		.spin_ns = single_cpu ? 0 : UR_REST_SPIN_NS,
-		.stand_ns = UR_REST_STAND_NS,
-		.step_ns = UR_REST_STEP_NS,
 	};
+	ur_rest_again(r);
 }
 
 bool ur_rest_is_left_alone(struct ur_rest_worker *w, uint64_t due_ns, uint64_t last_ns,
@@ -48,8 +47,7 @@ uint64_t ur_rest_after(struct ur_rest *r, uint64_t now_ns, unsigned packets)
 {
 	if (packets) {
 		r->packet_ns = now_ns;
-		r->stand_ns = UR_REST_STAND_NS;
-		r->step_ns = UR_REST_STEP_NS;
+		ur_rest_again(r);
 		if (r->spin_ns)
 			return 0;
 	}

@@ -47,6 +47,17 @@ struct ur_rest_worker {
 bool ur_rest_is_left_alone(struct ur_rest_worker *w, uint64_t due_ns, uint64_t last_ns,
 			   bool contended);
 
+/*
+ * EDGE-REST-09. The application says that it is about to sleep, and made its last round at `last_ns`: unless it makes another one, it
+ * is absent from now on.
+ */
+static inline void ur_rest_leave(struct ur_rest_worker *w, uint64_t last_ns)
+{
+	w->own_ns = last_ns;
+	w->application_ns = 0;
+	w->in_doubt = false;
+}
+
 /* The thread has made a round, which began at `last_ns`. */
 static inline void ur_rest_made_round(struct ur_rest_worker *w, uint64_t last_ns)
 {
@@ -66,6 +77,13 @@ static inline bool ur_rest_may_work(uint64_t now_ns, uint64_t application_ns)
 static inline bool ur_rest_may_be_answered(const struct ur_rest_worker *w, uint64_t now_ns)
 {
 	return now_ns < w->application_ns + 2 * UR_REST_MAX_NS;
+}
+
+/* The next sleeps are short ones again. */
+static inline void ur_rest_again(struct ur_rest *r)
+{
+	r->stand_ns = UR_REST_STAND_NS;
+	r->step_ns = UR_REST_STEP_NS;
 }
 
 /* The sleep, in ns, of a thread that may not work. */

@@ -155,6 +155,37 @@ PAIR_TEST(api_cq, waiting_for_an_event_does_the_work, open_with_channel, close_w
 	expect_wc(B, 1, IBV_WC_SUCCESS);
 }
 
+/* EDGE-REST-09 */
+PAIR_TEST(api_cq, arming_calls_the_thread_unless_the_program_waits_in_the_library,
+	  open_with_channel, close_with_channel)
+{
+	struct ur_device *dev = ur_device(A->ctx);
+	struct ur_api_channel *ch = UR_API(channel, channel);
+	uint32_t calls = dev->progress_nap.calls, one = dev->dedicated ? 0 : 1;
+	pthread_t t;
+
+	cr_assert_eq(uroce_req_notify_cq(armed, 0), 0);
+	cr_assert_eq(dev->progress_nap.calls, calls + one);
+	send_to_a(1, false);
+	cr_assert(readable(channel->fd, 2000));
+	take_event();
+	take_wc(1);
+	cr_assert_eq(uroce_req_notify_cq(armed, 0), 0);
+	cr_assert_eq(dev->progress_nap.calls, calls + 2 * one, "it did not wait for that event");
+	/* The event may come before the wait begins. */
+	do {
+		post_recv(A, qa, 1, 0, 100);
+		cr_assert_eq(pthread_create(&t, NULL, send_later, NULL), 0);
+		take_event();
+		take_wc(1);
+		cr_assert_eq(pthread_join(t, NULL), 0);
+		expect_wc(B, 1, IBV_WC_SUCCESS);
+		calls = dev->progress_nap.calls;
+		cr_assert_eq(uroce_req_notify_cq(armed, 0), 0);
+	} while (!ch->waits_here);
+	cr_assert_eq(dev->progress_nap.calls, calls);
+}
+
 PAIR_TEST(api_cq, a_descriptor_that_must_not_block_does_not, open_with_channel, close_with_channel)
 {
 	struct ibv_async_event ev;

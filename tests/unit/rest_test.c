@@ -31,6 +31,31 @@ Test(rest, an_ack_waits_for_an_application_that_was_here)
 		      "an application that sleeps answers nothing");
 }
 
+/* EDGE-REST-09 */
+Test(rest, an_application_that_says_so_is_absent_until_its_next_round)
+{
+	struct ur_rest_worker w = {0};
+
+	cr_expect_not(ur_rest_is_left_alone(&w, T0, T0 - 1, false));
+	ur_rest_leave(&w, T0 - 1);
+	cr_expect(ur_rest_is_left_alone(&w, T0, T0 - 1, false));
+	cr_expect_not(ur_rest_may_be_answered(&w, T0), "it sleeps");
+	ur_rest_made_round(&w, T0);
+	cr_expect(ur_rest_is_left_alone(&w, T0 + 1, T0, false));
+	cr_expect_not(ur_rest_is_left_alone(&w, T0 + 2, T0 + 1, false), "it is back");
+}
+
+/* EDGE-REST-09 */
+Test(rest, an_application_that_works_all_the_same_is_left_in_peace)
+{
+	struct ur_rest_worker w = {0};
+
+	ur_rest_leave(&w, T0 - 1);
+	cr_expect_not(ur_rest_is_left_alone(&w, T0, T0 - 1, true), "the thread was in its way");
+	ur_rest_leave(&w, T0 - 1);
+	cr_expect_not(ur_rest_is_left_alone(&w, T0 + 1, T0, false), "it has made a round since");
+}
+
 /* EDGE-REST-07 */
 Test(rest, an_application_that_lost_the_cpu_is_there)
 {
