@@ -244,7 +244,8 @@ int uroce_cm_reject(struct uroce_cm_id *id, uint16_t reason, const void *private
 
 /*
  * Sends DREQ and moves the queue pair to ERR, which flushes its work requests. DISCONNECTED follows
- * at both ends. ENOTCONN: ESTABLISHED was not fetched yet, or DISCONNECTED was.
+ * at both ends. A passive end may do so as soon as it has accepted; ESTABLISHED may still come before. ENOTCONN: an active end has not
+ * fetched ESTABLISHED yet, or DISCONNECTED was fetched.
  */
 int uroce_cm_disconnect(struct uroce_cm_id *id);
 

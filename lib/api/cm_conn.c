@@ -571,12 +571,19 @@ static void disconnect_on_worker(void *arg, uint64_t now_ns)
 	a->rc = ur_cm_disconnect(ur_cm_api_core(a->id->dev), a->id->handle, NULL, 0, now_ns);
 }
 
+/* Also a passive end that has accepted, whether or not it knows that the peer has got its REP. */
+static bool may_disconnect(const struct ur_api_cm_id *id)
+{
+	return id->phase == UR_CM_CONNECTED ||
+	       (id->phase == UR_CM_CONNECTING && id->accepted && !id->responded);
+}
+
 int uroce_cm_disconnect(struct uroce_cm_id *base)
 {
 	struct ur_api_cm_id *id = ur_api_cm_id(base);
 	struct answer_call a = {.id = id};
 
-	if (id->phase != UR_CM_CONNECTED)
+	if (!may_disconnect(id))
 		return ENOTCONN;
 	pthread_mutex_lock(&id->dev->cm->serve);
 	ur_cm_api_stop_qp(id);

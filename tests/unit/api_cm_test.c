@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "api_cm_pair.h"
 
+#include <criterion/parameterized.h>
+
 /* ---- connect ---- */
 
 Test(api_cm, a_connection_carries_data_both_ways)
@@ -344,6 +346,54 @@ Test(api_cm, the_passive_side_disconnects)
 
 	join(&p, IBV_QPT_RC);
 	end_from(&p, p.b);
+	drop(&p);
+}
+
+/* ESTABLISHED may come before it, if the RTU was faster. */
+static void expect_end_of_b(void)
+{
+	struct uroce_cm_event *ev = end_try_event(B, PATIENCE_MS);
+
+	cr_assert_not_null(ev);
+	if (ev->type == UROCE_CM_ESTABLISHED) {
+		uroce_ack_cm_event(ev);
+		ev = end_event(B, UROCE_CM_DISCONNECTED);
+	}
+	cr_expect_eq(ev->type, UROCE_CM_DISCONNECTED);
+	uroce_ack_cm_event(ev);
+}
+
+/* CM-EARLY-END-01. The active side has got the REP, or not yet. */
+ParameterizedTestParameters(api_cm, a_passive_side_that_has_accepted_may_disconnect)
+{
+	static bool answered[] = {false, true};
+
+	return cr_make_param_array(bool, answered, 2);
+}
+
+ParameterizedTest(bool *answered, api_cm, a_passive_side_that_has_accepted_may_disconnect)
+{
+	struct pair p = {.listener = end_listen(B, PORT)};
+	struct uroce_cm_event *ev;
+
+	p.a = end_id(A);
+	p.qa = end_qp(A, IBV_QPT_RC);
+	cr_assert_eq(end_try_connect(p.a, IP_B, PORT, p.qa, NULL), 0);
+	ev = end_event(B, UROCE_CM_CONNECT_REQUEST);
+	p.b = ev->id;
+	p.qb = end_qp(B, IBV_QPT_RC);
+	uroce_ack_cm_event(ev);
+	cr_assert_eq(uroce_cm_disconnect(p.b), ENOTCONN, "it has not accepted");
+	cr_assert_eq(uroce_cm_accept(p.b, p.qb, &end_param), 0);
+	if (*answered)
+		end_expect(A, UROCE_CM_ESTABLISHED);
+	cr_assert_eq(uroce_cm_disconnect(p.b), 0);
+	if (!*answered)
+		end_expect(A, UROCE_CM_ESTABLISHED);
+	end_expect(A, UROCE_CM_DISCONNECTED);
+	expect_end_of_b();
+	cr_expect_eq(end_state(p.qa), IBV_QPS_ERR);
+	cr_expect_eq(end_state(p.qb), IBV_QPS_ERR);
 	drop(&p);
 }
 
