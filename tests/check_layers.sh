@@ -58,6 +58,7 @@ dpdk       wire engine edge file
 api        wire engine edge dpdk uroce
 verbs      uroce
 rdmacm     uroce
+rsocket    wire
 preload
 app        wire print uroce perf pcap
 app/switch wire switch vl mgmt edge dpdk file

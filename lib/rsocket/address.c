@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <netinet/in.h>
+#include <string.h>
+
+#include "rsocket/socket.h"
+
+void ur_rs_copy_address(struct sockaddr *to, socklen_t *len, const struct sockaddr *from)
+{
+	socklen_t bytes = from->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+						      : sizeof(struct sockaddr_in);
+
+	memcpy(to, from, *len < bytes ? *len : bytes);
+	*len = bytes;
+}
+
+int rgetpeername(int fd, struct sockaddr *addr, socklen_t *len)
+{
+	struct ur_rs_call c;
+	int rc = 0;
+
+	if (!ur_rs_enter(&c, fd))
+		return -1;
+	if (c.rs->state == UR_RS_CONNECTED || c.rs->state == UR_RS_ACCEPTING ||
+	    c.rs->state == UR_RS_ENDED)
+		ur_rs_copy_address(addr, len, rdma_get_peer_addr(c.rs->id));
+	else
+		rc = ENOTCONN;
+	return ur_rs_leave(&c, rc);
+}
+
+int rgetsockname(int fd, struct sockaddr *addr, socklen_t *len)
+{
+	struct sockaddr_storage any = {0};
+	const struct sockaddr *own;
+	struct ur_rs_call c;
+
+	if (!ur_rs_enter(&c, fd))
+		return -1;
+	any.ss_family = (sa_family_t)c.rs->domain;
+	own = rdma_get_local_addr(c.rs->id);
+	ur_rs_copy_address(addr, len, own->sa_family ? own : (struct sockaddr *)&any);
+	return ur_rs_leave(&c, 0);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rsocket/post.h"
+
+static bool is_sent(const struct ur_rs *rs)
+{
+	return rs->state != UR_RS_CONNECTED ||
+	       (rs->link.slots == rs->opt.sq_depth - UR_RS_CONTROLS &&
+		rs->link.controls == UR_RS_CONTROLS);
+}
+
+static bool may_say(const struct ur_rs *rs)
+{
+	return rs->state != UR_RS_CONNECTED || rs->link.controls;
+}
+
+static bool is_decided(const struct ur_rs *rs)
+{
+	return !ur_rs_is_opening(rs);
+}
+
+/*
+ * What was written is under way; a program that ends now would take it along. So this waits until the peer has it, which needs
+ * nothing of the peer's program.
+ */
+static void say(struct ur_rs_call *c, enum ur_rs_control what, int linger_ms)
+{
+	struct ur_rs *rs = c->rs;
+
+	if (!ur_rs_wait(c, UR_RS_WANT_TX, may_say, false, linger_ms) &&
+	    rs->state == UR_RS_CONNECTED && !rs->said_bye) {
+		ur_rs_post_control(rs, what);
+		ur_rs_wait(c, UR_RS_WANT_TX, is_sent, false, linger_ms);
+	}
+}
+
+/* RSOCKET-CLOSE-01 */
+static void shut(struct ur_rs_call *c, bool rd, bool wr, int linger_ms)
+{
+	struct ur_rs *rs = c->rs;
+	bool news = wr && !rs->shut_wr;
+
+	rs->shut_rd = rs->shut_rd || rd;
+	rs->shut_wr = rs->shut_wr || wr;
+	ur_rs_ring(rs, UR_RS_WANT_RX | UR_RS_WANT_TX);
+	if (rs->shut_wr && (rs->shut_rd || rs->eof))
+		say(c, UR_RS_DISCONNECT, linger_ms);
+	else if (news)
+		say(c, UR_RS_SHUTDOWN, linger_ms);
+}
+
+int rshutdown(int fd, int how)
+{
+	struct ur_rs_call c;
+	int rc = 0;
+
+	if (!ur_rs_enter(&c, fd))
+		return -1;
+	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
+		rc = EINVAL;
+	if (!rc && c.rs->state == UR_RS_ACCEPTING)
+		ur_rs_wait(&c, UR_RS_WANT_TX, is_decided, false, UR_RS_LINGER_MS);
+	ur_rs_progress(c.rs, 0);
+	if (!rc && c.rs->state != UR_RS_CONNECTED && c.rs->state != UR_RS_ENDED)
+		rc = ENOTCONN;
+	if (!rc)
+		shut(&c, how != SHUT_WR, how != SHUT_RD, UR_RS_LINGER_MS);
+	return ur_rs_leave(&c, rc);
+}
+
+/* 0: as with TCP, the connection is to be reset. */
+static int linger_ms(const struct ur_rs *rs)
+{
+	const struct linger *l = &rs->opt.linger;
+
+	if (!l->l_onoff)
+		return UR_RS_LINGER_MS;
+	return l->l_linger > 0 && l->l_linger < 86400 ? l->l_linger * 1000 : 0;
+}
+
+int rclose(int fd)
+{
+	struct ur_rs_call c = {.closing = true};
+	int linger;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &c.cancel);
+	c.rs = ur_rs_withdraw(fd);
+	if (!c.rs) {
+		pthread_setcancelstate(c.cancel, NULL);
+		return -1;
+	}
+	pthread_mutex_lock(&c.rs->lock);
+	c.rs->closed = true;
+	ur_rs_ring(c.rs, UR_RS_WANT_RX | UR_RS_WANT_TX);
+	linger = linger_ms(c.rs);
+	if (linger && c.rs->state == UR_RS_ACCEPTING)
+		ur_rs_wait(&c, UR_RS_WANT_TX, is_decided, false, linger);
+	if (linger)
+		shut(&c, true, true, linger);
+	return ur_rs_leave(&c, 0);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <arpa/inet.h>
+#include <unistd.h>
+
+#include "rsocket/post.h"
+
+#define BATCH 16 /* completions */
+
+/* ---- the end ---- */
+
+void ur_rs_end(struct ur_rs *rs, int why)
+{
+	if (rs->state != UR_RS_CONNECTED && rs->state != UR_RS_ACCEPTING)
+		return;
+	rs->state = UR_RS_ENDED;
+	if (why && !rs->error)
+		rs->error = why;
+	ur_rs_ring(rs, UR_RS_WANT_RX | UR_RS_WANT_TX);
+}
+
+/* RSOCKET-HOSTILE-01. The peer breaks the protocol: its connection ends, and with the queue pair its rights. */
+static void punish(struct ur_rs *rs)
+{
+	ur_rs_end(rs, ECONNRESET);
+	rdma_disconnect(rs->id);
+}
+
+/* ---- messages ---- */
+
+/* False: it must not do that. */
+static bool take_data(struct ur_rs *rs, uint32_t bytes)
+{
+	struct ur_rs_rx *rx = &rs->link.rx;
+
+	if (rs->eof || !ur_rs_rx_data(rx, bytes))
+		return false;
+	if (rs->shut_rd)
+		rx->taken = rx->arrived;
+	ur_rs_ring(rs, UR_RS_WANT_RX);
+	return true;
+}
+
+static void take_control(struct ur_rs *rs, uint32_t what)
+{
+	if (what != UR_RS_DISCONNECT && what != UR_RS_SHUTDOWN)
+		return;
+	rs->eof = true;
+	if (what == UR_RS_DISCONNECT || rs->shut_wr)
+		ur_rs_end(rs, 0);
+	ur_rs_ring(rs, UR_RS_WANT_RX);
+}
+
+static bool take_message(struct ur_rs *rs, uint32_t word)
+{
+	uint32_t value = ur_rs_value(word);
+
+	switch (ur_rs_kind(word)) {
+	case UR_RS_DATA:
+		return take_data(rs, value);
+	case UR_RS_CREDIT:
+		ur_rs_ring(rs, UR_RS_WANT_TX);
+		return ur_rs_tx_credit(&rs->link.tx, value);
+	case UR_RS_MAP:
+		return value < rs->opt.maps && ur_rs_rx_count(&rs->link.rx);
+	case UR_RS_CONTROL:
+		take_control(rs, value);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* ---- completions ---- */
+
+static void take_received(struct ur_rs *rs, const struct ibv_wc *wc)
+{
+	if (wc->status != IBV_WC_SUCCESS) {
+		ur_rs_end(rs, ECONNRESET);
+		return;
+	}
+	if (rs->state == UR_RS_ACCEPTING)
+		ur_rs_confirm(rs);
+	if (!(wc->wc_flags & IBV_WC_WITH_IMM) || !take_message(rs, ntohl(wc->imm_data)))
+		punish(rs);
+}
+
+static void poll_received(struct ur_rs *rs)
+{
+	struct ibv_wc wc[BATCH];
+	int n;
+
+	do {
+		n = ibv_poll_cq(rs->link.recv_cq, BATCH, wc);
+		for (int i = 0; i < n && rs->state != UR_RS_ENDED; i++)
+			take_received(rs, &wc[i]);
+		if (n > 0 && rs->state != UR_RS_ENDED &&
+		    ur_rs_post_receives(&rs->link, (uint32_t)n))
+			ur_rs_end(rs, ECONNRESET);
+	} while (n == BATCH);
+}
+
+static int errno_of(enum ibv_wc_status status)
+{
+	return status == IBV_WC_RETRY_EXC_ERR ? ETIMEDOUT : ECONNRESET;
+}
+
+static void take_sent(struct ur_rs *rs, const struct ibv_wc *wc)
+{
+	struct ur_rs_link *l = &rs->link;
+	uint32_t value = (uint32_t)wc->wr_id;
+
+	switch (wc->wr_id >> 32) {
+	case UR_RS_CONTROL:
+	case UR_RS_CREDIT:
+		l->controls++;
+		break;
+	default:
+		l->slots++;
+		l->busy -= value;
+		break;
+	}
+	if (wc->status != IBV_WC_SUCCESS)
+		ur_rs_end(rs, errno_of(wc->status));
+	else if (wc->wr_id >> 32 == UR_RS_CONTROL && value == UR_RS_DISCONNECT)
+		ur_rs_end(rs, 0);
+}
+
+static void poll_sent(struct ur_rs *rs)
+{
+	struct ibv_wc wc[BATCH];
+	int n;
+
+	do {
+		n = ibv_poll_cq(rs->link.send_cq, BATCH, wc);
+		for (int i = 0; i < n; i++)
+			take_sent(rs, &wc[i]);
+		if (n > 0)
+			ur_rs_ring(rs, UR_RS_WANT_TX);
+	} while (n == BATCH);
+}
+
+/* Whether it is time to look for what was sent, although nobody waits for that. */
+static bool is_short(const struct ur_rs *rs)
+{
+	const struct ur_rs_link *l = &rs->link;
+
+	return l->slots < rs->opt.sq_depth / 2 || l->busy > rs->opt.send_bytes / 2 || !l->controls;
+}
+
+/*
+ * RSOCKET-TARGET-01. The peer's next buffer, once the one before is full. The length is the last part of an entry that the peer
+ * writes. The entry is copied, because the peer can change it.
+ */
+static void take_target(struct ur_rs_link *l)
+{
+	struct ur_rs_place *e = &l->targets[l->next_target];
+	uint32_t bytes;
+
+	if (l->tx.target.bytes)
+		return;
+	bytes = __atomic_load_n(&e->bytes, __ATOMIC_ACQUIRE);
+	if (!bytes)
+		return;
+	l->tx.target.addr = __atomic_load_n(&e->addr, __ATOMIC_RELAXED);
+	l->tx.target.key = __atomic_load_n(&e->key, __ATOMIC_RELAXED);
+	l->tx.target.bytes = bytes;
+	__atomic_store_n(&e->bytes, 0, __ATOMIC_RELAXED);
+	l->next_target = (l->next_target + 1) % UR_RS_TARGETS;
+}
+
+static bool is_up(const struct ur_rs *rs)
+{
+	return rs->state == UR_RS_CONNECTED || rs->state == UR_RS_ACCEPTING;
+}
+
+void ur_rs_progress(struct ur_rs *rs, unsigned want)
+{
+	if (rs->state == UR_RS_LISTENING)
+		ur_rs_fetch_request(rs);
+	else if (ur_rs_is_opening(rs))
+		ur_rs_drive(rs);
+	if (!is_up(rs))
+		return;
+	poll_received(rs);
+	if ((want & UR_RS_WANT_TX || rs->waiting_tx || is_short(rs)) && is_up(rs))
+		poll_sent(rs);
+	take_target(&rs->link);
+	ur_rs_grant(rs);
+}
+
+/* ---- waking ---- */
+
+/* An event of a queue that nobody arms again would leave a thread that waits for that queue asleep. */
+void ur_rs_arm(struct ur_rs *rs, unsigned want)
+{
+	struct ur_rs_link *l = &rs->link;
+	struct ibv_cq *cq;
+	void *context;
+
+	if (!is_up(rs))
+		return;
+	while (!ibv_get_cq_event(l->comp, &cq, &context))
+		ibv_ack_cq_events(cq, 1);
+	ibv_req_notify_cq(l->recv_cq, 0);
+	if (want & UR_RS_WANT_TX || rs->waiting_tx)
+		ibv_req_notify_cq(l->send_cq, 0);
+}
+
+/* Each thread that slept at the last ring takes its part of it; the last one silences it. */
+void ur_rs_ring(struct ur_rs *rs, unsigned what)
+{
+	uint64_t one = 1;
+
+	if (!(what & UR_RS_WANT_RX && rs->waiting_rx) && !(what & UR_RS_WANT_TX && rs->waiting_tx))
+		return;
+	rs->rings++;
+	rs->to_wake = rs->sleepers;
+	if (!rs->rung && write(rs->fd, &one, sizeof(one)) == sizeof(one))
+		rs->rung = true;
+}
+
+uint32_t ur_rs_begin_sleep(struct ur_rs *rs, unsigned want)
+{
+	rs->sleepers++;
+	rs->waiting_rx += want & UR_RS_WANT_RX ? 1 : 0;
+	rs->waiting_tx += want & UR_RS_WANT_TX ? 1 : 0;
+	return rs->rings;
+}
+
+void ur_rs_end_sleep(struct ur_rs *rs, unsigned want, uint32_t rings)
+{
+	uint64_t count;
+
+	rs->sleepers--;
+	rs->waiting_rx -= want & UR_RS_WANT_RX ? 1 : 0;
+	rs->waiting_tx -= want & UR_RS_WANT_TX ? 1 : 0;
+	if (rs->rings != rings)
+		rs->to_wake--;
+	if (rs->rung && !rs->to_wake && read(rs->fd, &count, sizeof(count)) > 0)
+		rs->rung = false;
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef UR_RSOCKET_SOCKET_H
+#define UR_RSOCKET_SOCKET_H
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/queue.h>
+#include <sys/uio.h>
+
+#include <rdma/rsocket.h>
+
+#include "rsocket/flow.h"
+
+/*
+ * Sockets over RDMA WRITEs with immediate data (docs/design/rsockets.md). They are a layer above verbs and rdma_cm, and use
+ * only their public calls.
+ *
+ * Thread class: any. A call holds a reference, so that rclose() of another thread does not free the socket under it. Locks are
+ * taken in this order: send_lock or recv_lock, then the socket's lock, then the table's. No lock is held while a thread sleeps, except
+ * send_lock and recv_lock, which only calls of the same direction want. A thread inside a call can be cancelled where it sleeps,
+ * and nowhere else.
+ *
+ * Errors: public calls return -1 with errno, as those of sockets; functions here return errno values.
+ */
+
+#define UR_RS_CONTROLS	4    /* control messages under way; they take no credit */
+#define UR_RS_LOW_BYTES 2048 /* room in the send buffer from which on a socket counts as writable */
+#define UR_RS_PIECE_MAX 65536 /* bytes of one WRITE */
+#define UR_RS_LINGER_MS 10000 /* rclose() waits so long for a peer that takes nothing */
+
+enum ur_rs_state {
+	UR_RS_FRESH,
+	UR_RS_BOUND,
+	UR_RS_LISTENING,
+	UR_RS_RESOLVING, /* the peer's address, then the route */
+	UR_RS_CONNECTING,
+	UR_RS_ACCEPTING, /* accepted, but the peer has not confirmed yet */
+	UR_RS_CONNECTED,
+	UR_RS_ENDED,  /* was connected */
+	UR_RS_FAILED, /* could not connect; rconnect() may try again */
+};
+
+/* Values of rsetsockopt(). What raccept() returns has the listener's. */
+struct ur_rs_options {
+	uint32_t send_bytes, recv_bytes; /* buffers */
+	uint32_t sq_depth, rq_depth;	 /* work requests */
+	uint32_t inline_bytes;
+	uint16_t maps; /* mappings of the peer's that this end can hold */
+	bool reuse, v6only, keepalive, oobinline, nodelay;
+	int keep_idle_s;
+	struct linger linger;
+	int send_ms, recv_ms; /* SO_SNDTIMEO, SO_RCVTIMEO; -1: none */
+};
+
+/* A buffer of this program that riomap() has registered. */
+struct ur_rs_mapping {
+	TAILQ_ENTRY(ur_rs_mapping) link;
+	struct ibv_mr *mr;
+	uint64_t offset;
+	int index; /* in the peer's table of maps; -1: of no interest to the peer */
+	bool told; /* the peer's entry was written */
+};
+
+/* The queue pair of a connection and its buffers. All zero while there is none. */
+struct ur_rs_link {
+	struct ibv_comp_channel *comp;
+	struct ibv_cq *send_cq, *recv_cq;
+	struct ibv_qp *qp;
+	/* The peer writes here: table of targets, table of maps, receive buffer. */
+	uint8_t *open;
+	struct ibv_mr *open_mr;
+	struct ur_rs_place
+		*targets;	/* UR_RS_TARGETS entries; the peer may change them at any time */
+	struct ur_rs_map *maps; /* opt.maps entries; the same */
+	uint8_t *recv_buf;	/* 2 * rx.half bytes */
+	/* A ring of opt.send_bytes bytes. In flight: `busy` bytes before head. */
+	uint8_t *ring;
+	struct ibv_mr *ring_mr;
+	uint32_t head, busy;
+	uint32_t slots,
+		controls;   /* work requests that may be posted: of data, and of control messages */
+	unsigned next_half; /* place behind the ring for the next entry of the peer's targets */
+	uint32_t inline_bytes;
+	unsigned next_target; /* entry of `targets` that the peer writes next */
+	/* The peer's tables. */
+	bool peer_big;
+	struct ur_rs_place peer_targets, peer_maps; /* bytes: number of entries */
+	unsigned next_peer_target;
+	struct ur_rs_rx rx;
+	struct ur_rs_tx tx;
+};
+
+struct ur_rs_datagrams;
+
+struct ur_rs {
+	int fd;	       /* the program's number; an eventfd that wakes threads that sleep */
+	unsigned refs; /* under the table's lock */
+	int domain, type;
+	pthread_mutex_t send_lock, recv_lock;
+	pthread_mutex_t lock; /* of all that follows */
+	enum ur_rs_state state;
+	bool shut_rd, shut_wr;
+	bool eof;	 /* the peer sends no more */
+	bool said_bye;	 /* DISCONNECT was sent */
+	bool closed;	 /* rclose() was called */
+	bool reset_told; /* a write has failed with ECONNRESET; from now on with EPIPE */
+	int error;	 /* SO_ERROR: an errno value that was not reported yet */
+	int fd_flags;	 /* O_NONBLOCK */
+	/* Threads that sleep, or are about to; those of them that wait for data, and for room. */
+	unsigned sleepers, waiting_rx, waiting_tx;
+	uint32_t rings;	  /* times that they were woken */
+	unsigned to_wake; /* of those that slept the last time, how many still do */
+	bool rung;	  /* fd is readable */
+	struct ur_rs_options opt;
+	struct rdma_cm_id *id;
+	struct rdma_event_channel *channel;
+	struct rdma_cm_event *request; /* LISTENING: fetched, and not accepted */
+	struct sockaddr_storage bound; /* by rbind(); no family: it was not called */
+	struct ur_rs_link link;
+	TAILQ_HEAD(, ur_rs_mapping) mappings;
+	bool mappings_due; /* some are not told */
+};
+
+/* What a thread has while it is inside of a call. */
+struct ur_rs_call {
+	struct ur_rs *rs;
+	pthread_mutex_t *whole; /* send_lock or recv_lock if held */
+	int cancel;		/* cancel state outside */
+	bool closing;		/* it is rclose() itself */
+	unsigned want;		/* while it sleeps: for what, */
+	uint32_t rings;		/* and since when */
+};
+
+/* ---- table.c ---- */
+
+/* Makes a socket with default options, and a number for it. NULL with errno. */
+struct ur_rs *ur_rs_new(int domain, int type);
+/* Lets the program find it by its number. The table's reference is the one that ur_rs_new() returned. */
+int ur_rs_publish(struct ur_rs *rs);
+/* Takes it out of the table: later calls do not find it. The caller has the table's reference then. NULL with errno. */
+struct ur_rs *ur_rs_withdraw(int fd);
+/* NULL: not a socket. */
+struct ur_rs *ur_rs_hold(int fd);
+/* Gives a reference back; the last one frees the socket. */
+void ur_rs_release(struct ur_rs *rs);
+/* Begins a call: finds the socket and takes its lock. False with errno: EBADF, or EIO in a child of fork(). */
+bool ur_rs_enter(struct ur_rs_call *c, int fd);
+/* Ends it, and returns -1 with errno `rc`, or 0. */
+int ur_rs_leave(struct ur_rs_call *c, int rc);
+/* The same for a call that returns a number. */
+ssize_t ur_rs_leave_with(struct ur_rs_call *c, int rc, size_t done);
+/*
+ * Also takes send_lock or recv_lock until the call ends. EAGAIN: another thread has it, and the caller does not wait. The
+ * socket's lock is held before and after, not meanwhile.
+ */
+int ur_rs_take_whole(struct ur_rs_call *c, pthread_mutex_t *whole, bool nonblock);
+static inline int ur_rs_fail(int rc)
+{
+	if (!rc)
+		return 0;
+	errno = rc;
+	return -1;
+}
+
+/* ---- defaults.c ---- */
+
+/* From the files of /etc/rdma/rsocket, read once. */
+const struct ur_rs_options *ur_rs_defaults(void);
+/* How long a call looks for progress before it sleeps. */
+uint64_t ur_rs_busy_ns(void);
+
+/* ---- link.c; under the lock ---- */
+
+/* Makes the queue pair of rs->id, its buffers, and posts receives. */
+int ur_rs_open_link(struct ur_rs *rs);
+void ur_rs_close_link(struct ur_rs *rs);
+/* What this end offers, and what the peer has offered. */
+void ur_rs_make_offer(const struct ur_rs *rs, uint8_t *to);
+void ur_rs_take_offer(struct ur_rs *rs, const struct ur_rs_offer *o);
+int ur_rs_post_receives(struct ur_rs_link *l, uint32_t cnt);
+
+/* ---- progress.c; under the lock ---- */
+
+#define UR_RS_WANT_RX 1 /* data, requests, the end of the peer's data */
+#define UR_RS_WANT_TX 2 /* room to send, the end of sends */
+
+/* Takes what has happened, without waiting: completions, and events of the connection. */
+void ur_rs_progress(struct ur_rs *rs, unsigned want);
+/* Has a descriptor of the socket become readable when something happens. ur_rs_progress() must be called once more before sleeping. */
+void ur_rs_arm(struct ur_rs *rs, unsigned want);
+/* Wakes threads that sleep and wait for this. */
+void ur_rs_ring(struct ur_rs *rs, unsigned what);
+/* Around a sleep on ur_rs_fds(). What the first returns, the second needs. */
+uint32_t ur_rs_begin_sleep(struct ur_rs *rs, unsigned want);
+void ur_rs_end_sleep(struct ur_rs *rs, unsigned want, uint32_t rings);
+/* The connection is over; `why` is what calls report, or 0. */
+void ur_rs_end(struct ur_rs *rs, int why);
+
+/* ---- wait.c; under the lock ---- */
+
+typedef bool (*ur_rs_test)(const struct ur_rs *rs);
+
+/*
+ * Waits until `ready` is true, first busily, then asleep, without the lock. timeout_ms: -1 without limit. EAGAIN: it would have to
+ * wait but may not, or the time is over; EINTR: a signal; EBADF: rclose() by another thread.
+ */
+int ur_rs_wait(struct ur_rs_call *c, unsigned want, ur_rs_test ready, bool nonblock,
+	       int timeout_ms);
+#define UR_RS_FDS_MAX 3
+/* The descriptors to sleep on. Returns their number. */
+unsigned ur_rs_fds(const struct ur_rs *rs, struct pollfd fds[UR_RS_FDS_MAX]);
+uint64_t ur_rs_now_ns(void);
+
+/* ---- connect.c; under the lock ---- */
+
+/* Takes events of the connection manager. */
+void ur_rs_drive(struct ur_rs *rs);
+bool ur_rs_is_opening(const struct ur_rs *rs);
+/* The first data has come: the peer has confirmed, whatever happened to its message. */
+void ur_rs_confirm(struct ur_rs *rs);
+/* A channel with a descriptor that does not block. NULL with errno. */
+struct rdma_event_channel *ur_rs_new_channel(void);
+/* Waits until the socket is connected, if it is about to be. Otherwise ENOTCONN, or why it could not. */
+int ur_rs_wait_connected(struct ur_rs_call *c, bool nonblock, int timeout_ms);
+/* Takes the error that the program has not seen. */
+int ur_rs_take_error(struct ur_rs *rs);
+
+/* ---- listen.c; under the lock ---- */
+
+/* Fetches a request, if there is one and none is kept. */
+void ur_rs_fetch_request(struct ur_rs *rs);
+
+/* ---- send.c; under the lock ---- */
+
+struct ur_rs_iov;
+
+/* Whether there is a work request and some room in the ring. */
+bool ur_rs_has_room(const struct ur_rs *rs);
+/* Whether a call that writes need not wait, if only to fail. */
+bool ur_rs_may_write(const struct ur_rs *rs);
+/* Why nothing can be written, now or later; 0: it can. What it returns counts as reported to the program. */
+int ur_rs_write_error(struct ur_rs *rs);
+/* Bytes of the next WRITE: at most `left`, and what has room. *step, first 0, has the size of the one after. */
+uint32_t ur_rs_next_piece(const struct ur_rs *rs, size_t left, uint32_t *step);
+/* Copies to the ring's head. The caller has send_lock; the lock may be given up meanwhile. */
+void ur_rs_copy_in(struct ur_rs_call *c, struct ur_rs_iov *v, uint32_t bytes);
+
+/* ---- recv.c; under the lock ---- */
+
+/* Whether a call that reads need not wait, if only to fail. */
+bool ur_rs_may_read(const struct ur_rs *rs);
+
+/* ---- address.c ---- */
+
+/* As much as *len has room for; *len becomes what there would be. */
+void ur_rs_copy_address(struct sockaddr *to, socklen_t *len, const struct sockaddr *from);
+
+/* ---- iomap.c ---- */
+
+/* Tells the peer of mappings that it does not know. Under the lock and send_lock. */
+int ur_rs_tell_mappings(struct ur_rs_call *c, bool nonblock);
+/* The socket goes. */
+void ur_rs_drop_mappings(struct ur_rs *rs);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <time.h>
+
+#include "rsocket/socket.h"
+
+uint64_t ur_rs_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* A connection that is up reports its end by completions; before, events tell. */
+unsigned ur_rs_fds(const struct ur_rs *rs, struct pollfd fds[UR_RS_FDS_MAX])
+{
+	unsigned n = 0;
+
+	fds[n++] = (struct pollfd){.fd = rs->fd, .events = POLLIN};
+	if (rs->state == UR_RS_LISTENING || ur_rs_is_opening(rs))
+		fds[n++] = (struct pollfd){.fd = rs->channel->fd, .events = POLLIN};
+	if (rs->state == UR_RS_CONNECTED || rs->state == UR_RS_ACCEPTING)
+		fds[n++] = (struct pollfd){.fd = rs->link.comp->fd, .events = POLLIN};
+	return n;
+}
+
+/* The thread was cancelled in its sleep. */
+static void give_up(void *arg)
+{
+	struct ur_rs_call *c = arg;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &c->cancel);
+	pthread_mutex_lock(&c->rs->lock);
+	ur_rs_end_sleep(c->rs, c->want, c->rings);
+	ur_rs_leave(c, 0);
+}
+
+static int poll_unlocked(struct ur_rs_call *c, struct pollfd *fds, unsigned n, int timeout_ms)
+{
+	int state, rc;
+
+	pthread_cleanup_push(give_up, c);
+	pthread_setcancelstate(c->cancel, &state);
+	rc = poll(fds, n, timeout_ms) < 0 ? errno : 0;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_cleanup_pop(0);
+	return rc;
+}
+
+static int sleep_once(struct ur_rs_call *c, unsigned want, int timeout_ms)
+{
+	struct ur_rs *rs = c->rs;
+	struct pollfd fds[UR_RS_FDS_MAX];
+	unsigned n = ur_rs_fds(rs, fds);
+	int rc;
+
+	c->want = want;
+	c->rings = ur_rs_begin_sleep(rs, want);
+	pthread_mutex_unlock(&rs->lock);
+	rc = poll_unlocked(c, fds, n, timeout_ms);
+	pthread_mutex_lock(&rs->lock);
+	ur_rs_end_sleep(rs, want, c->rings);
+	return rc;
+}
+
+static bool is_settled(const struct ur_rs_call *c, ur_rs_test ready)
+{
+	return (c->rs->closed && !c->closing) || ready(c->rs);
+}
+
+/* Other threads may have the lock in between. */
+static bool look_busily(struct ur_rs_call *c, unsigned want, ur_rs_test ready)
+{
+	uint64_t until = ur_rs_now_ns() + ur_rs_busy_ns();
+
+	do {
+		pthread_mutex_unlock(&c->rs->lock);
+		pthread_mutex_lock(&c->rs->lock);
+		ur_rs_progress(c->rs, want);
+		if (is_settled(c, ready))
+			return true;
+	} while (ur_rs_now_ns() < until);
+	return false;
+}
+
+/* Milliseconds until then, rounded up; -1: for ever. */
+static int left_ms(uint64_t until_ns)
+{
+	uint64_t now;
+
+	if (!until_ns)
+		return -1;
+	now = ur_rs_now_ns();
+	return now >= until_ns ? 0 : (int)((until_ns - now + 999999) / 1000000);
+}
+
+static int sleep_until(struct ur_rs_call *c, unsigned want, ur_rs_test ready, uint64_t until_ns)
+{
+	int rc = 0, left;
+
+	for (;;) {
+		ur_rs_arm(c->rs, want);
+		ur_rs_progress(c->rs, want);
+		if (is_settled(c, ready))
+			return 0;
+		left = left_ms(until_ns);
+		if (rc || !left)
+			return rc ? rc : EAGAIN;
+		rc = sleep_once(c, want, left);
+	}
+}
+
+int ur_rs_wait(struct ur_rs_call *c, unsigned want, ur_rs_test ready, bool nonblock, int timeout_ms)
+{
+	uint64_t until_ns = timeout_ms < 0 ? 0 : ur_rs_now_ns() + (uint64_t)timeout_ms * 1000000;
+	int rc = 0;
+
+	ur_rs_progress(c->rs, want);
+	if (!is_settled(c, ready)) {
+		if (nonblock)
+			return EAGAIN;
+		if (!look_busily(c, want, ready))
+			rc = sleep_until(c, want, ready, until_ns);
+	}
+	return !rc && c->rs->closed && !c->closing ? EBADF : rc;
+}
