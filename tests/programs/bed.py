@@ -133,7 +133,7 @@ class Bed:
         self.port += 1
         built = {name: os.environ.get(f"UROCE_{name.upper()}") for name in ("life", "load", "depths", "mpi")}
         return {"tests": os.path.dirname(os.path.abspath(__file__)), "port": self.port, "peer": self.peer, "address": "10.77.0.1",
-                "own": "10.77.0.2", **built}
+                "own": "10.77.0.2", "dir": self.dir, **built}
 
 
 class Memif(Bed):
