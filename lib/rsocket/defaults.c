@@ -17,7 +17,7 @@ static struct ur_rs_options defaults = {
 	.send_ms = -1,
 	.recv_ms = -1,
 };
-static unsigned long busy_us = 50;
+static unsigned long busy_us = 100;
 
 /* Keeps *value if there is no such file, or no number in [1, max] in it. */
 static unsigned long read_file(const char *path, unsigned long value, unsigned long max)
