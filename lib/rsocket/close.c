@@ -82,6 +82,8 @@ int rclose(int fd)
 	struct ur_rs_call c = {.closing = true};
 	int linger;
 
+	if (ur_rs_forget(fd))
+		return 0;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &c.cancel);
 	c.rs = ur_rs_withdraw(fd);
 	if (!c.rs) {

@@ -12,6 +12,7 @@
  */
 #define SPARE_RECEIVES 8
 #define CACHE_LINE     64
+#define HALF_MIN       1024 /* bytes */
 #define SEND_BYTES_MIN (2 * UR_RS_LOW_BYTES)
 #define CHAIN	       32 /* receives posted by one call */
 
@@ -79,7 +80,7 @@ static size_t round_up(size_t n)
 static int open_buffers(struct ur_rs *rs)
 {
 	struct ur_rs_link *l = &rs->link;
-	uint32_t half = (uint32_t)round_up(rs->opt.recv_bytes / 2 + !rs->opt.recv_bytes);
+	uint32_t half = (uint32_t)round_up(within(rs->opt.recv_bytes / 2, HALF_MIN, UINT32_MAX));
 	size_t maps_at = UR_RS_TARGETS * sizeof(struct ur_rs_place);
 	size_t recv_at = round_up(maps_at + rs->opt.maps * sizeof(struct ur_rs_map));
 	size_t open_bytes = recv_at + 2 * (size_t)half;

@@ -4,7 +4,8 @@
 
 #include "rsocket/post.h"
 
-#define BATCH 16 /* completions */
+#define BATCH	16 /* completions */
+#define BATCHES 64 /* in one call, so that no peer keeps it from returning */
 
 /* ---- the end ---- */
 
@@ -87,7 +88,7 @@ static void take_received(struct ur_rs *rs, const struct ibv_wc *wc)
 static void poll_received(struct ur_rs *rs)
 {
 	struct ibv_wc wc[BATCH];
-	int n;
+	int n, batches = 0;
 
 	do {
 		n = ibv_poll_cq(rs->link.recv_cq, BATCH, wc);
@@ -96,7 +97,7 @@ static void poll_received(struct ur_rs *rs)
 		if (n > 0 && rs->state != UR_RS_ENDED &&
 		    ur_rs_post_receives(&rs->link, (uint32_t)n))
 			ur_rs_end(rs, ECONNRESET);
-	} while (n == BATCH);
+	} while (n == BATCH && ++batches < BATCHES);
 }
 
 static int errno_of(enum ibv_wc_status status)

@@ -140,6 +140,8 @@ struct ur_rs *ur_rs_new(int domain, int type);
 int ur_rs_publish(struct ur_rs *rs);
 /* Takes it out of the table: later calls do not find it. The caller has the table's reference then. NULL with errno. */
 struct ur_rs *ur_rs_withdraw(int fd);
+/* In a child of fork(): closes the number of a socket of its parent's, which stays connected. False: not a child, or no socket. */
+bool ur_rs_forget(int fd);
 /* NULL: not a socket. */
 struct ur_rs *ur_rs_hold(int fd);
 /* Gives a reference back; the last one frees the socket. */

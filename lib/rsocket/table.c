@@ -75,15 +75,21 @@ int ur_rs_publish(struct ur_rs *rs)
 	return slot ? 0 : EMFILE;
 }
 
+bool ur_rs_forget(int fd)
+{
+	struct ur_rs **slot = is_child ? slot_of(fd, false) : NULL;
+
+	if (!slot || !*slot)
+		return false;
+	*slot = NULL;
+	close(fd);
+	return true;
+}
+
 struct ur_rs *ur_rs_withdraw(int fd)
 {
 	struct ur_rs **slot, *rs = NULL;
 
-	if (is_child) {
-		close(fd);
-		errno = EIO;
-		return NULL;
-	}
 	pthread_mutex_lock(&lock);
 	slot = slot_of(fd, false);
 	if (slot) {

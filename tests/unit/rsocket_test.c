@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <sys/wait.h>
+
 #include "rsocket_pair.h"
 
 /* What a program of TCP expects of its sockets. */
@@ -182,14 +184,14 @@ static void *receive_much(void *arg)
 Test(rsocket, streams_in_both_directions_by_four_threads)
 {
 	int listener = serve(IP_B), fd[SIDES];
+	struct stream s[4];
 	pthread_t t[4];
 
 	link_up(listener, fd);
 	for (int i = 0; i < 4; i++) {
-		struct stream *s = malloc(sizeof(*s));
-
-		*s = (struct stream){fd[i & 1], i < 2 ? i & 1 : !(i & 1)};
-		cr_assert_eq(pthread_create(&t[i], NULL, i < 2 ? send_much : receive_much, s), 0);
+		s[i] = (struct stream){fd[i & 1], i < 2 ? i & 1 : !(i & 1)};
+		cr_assert_eq(pthread_create(&t[i], NULL, i < 2 ? send_much : receive_much, &s[i]),
+			     0);
 	}
 	for (int i = 0; i < 4; i++)
 		pthread_join(t[i], NULL);
@@ -339,6 +341,26 @@ Test(rsocket, a_thread_may_be_cancelled_while_it_reads)
 	cr_expect_eq(end, PTHREAD_CANCELED);
 	put(fd[A], "on", 2);
 	want(fd[B], "on");
+	rclose(fd[A]);
+	rclose(fd[B]);
+	rclose(listener);
+}
+
+/* EDGE-FORK-03 */
+Test(rsocket, a_child_of_fork_has_no_sockets)
+{
+	int listener = serve(IP_B), fd[SIDES], status = -1;
+	pid_t child;
+	char c;
+
+	link_up(listener, fd);
+	child = fork();
+	if (!child)
+		_exit(rrecv(fd[B], &c, 1, 0) == -1 && errno == EIO && !rclose(fd[B]) ? 0 : 1);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect_eq(status, 0);
+	put(fd[A], "parent", 6);
+	want(fd[B], "parent");
 	rclose(fd[A]);
 	rclose(fd[B]);
 	rclose(listener);
