@@ -2,7 +2,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "rsocket/socket.h"
+#include "rsocket/dgram.h"
 
 void ur_rs_copy_address(struct sockaddr *to, socklen_t *len, const struct sockaddr *from)
 {
@@ -20,8 +20,10 @@ int rgetpeername(int fd, struct sockaddr *addr, socklen_t *len)
 
 	if (!ur_rs_enter(&c, fd))
 		return -1;
-	if (c.rs->state == UR_RS_CONNECTED || c.rs->state == UR_RS_ACCEPTING ||
-	    c.rs->state == UR_RS_ENDED)
+	if (c.rs->udp && c.rs->udp->connected_to.sa.sa_family)
+		ur_rs_copy_address(addr, len, &c.rs->udp->connected_to.sa);
+	else if (c.rs->state == UR_RS_CONNECTED || c.rs->state == UR_RS_ACCEPTING ||
+		 c.rs->state == UR_RS_ENDED)
 		ur_rs_copy_address(addr, len, rdma_get_peer_addr(c.rs->id));
 	else
 		rc = ENOTCONN;
@@ -36,6 +38,8 @@ int rgetsockname(int fd, struct sockaddr *addr, socklen_t *len)
 
 	if (!ur_rs_enter(&c, fd))
 		return -1;
+	if (c.rs->udp)
+		return ur_rs_leave(&c, getsockname(c.rs->udp->fd, addr, len) ? errno : 0);
 	any.ss_family = (sa_family_t)c.rs->domain;
 	own = rdma_get_local_addr(c.rs->id);
 	ur_rs_copy_address(addr, len, own->sa_family ? own : (struct sockaddr *)&any);

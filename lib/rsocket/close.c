@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "rsocket/dgram.h"
 #include "rsocket/post.h"
 
 static bool is_sent(const struct ur_rs *rs)
@@ -57,6 +58,12 @@ int rshutdown(int fd, int how)
 		return -1;
 	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
 		rc = EINVAL;
+	if (c.rs->udp && !rc) {
+		c.rs->shut_rd = c.rs->shut_rd || how != SHUT_WR;
+		c.rs->shut_wr = c.rs->shut_wr || how != SHUT_RD;
+		ur_rs_ring(c.rs, UR_RS_WANT_RX | UR_RS_WANT_TX);
+		return ur_rs_leave(&c, 0);
+	}
 	if (!rc && c.rs->state == UR_RS_ACCEPTING)
 		ur_rs_wait(&c, UR_RS_WANT_TX, is_decided, false, UR_RS_LINGER_MS);
 	ur_rs_progress(c.rs, 0);
@@ -94,6 +101,10 @@ int rclose(int fd)
 	c.rs->closed = true;
 	ur_rs_ring(c.rs, UR_RS_WANT_RX | UR_RS_WANT_TX);
 	linger = linger_ms(c.rs);
+	if (c.rs->udp) {
+		ur_rs_udp_drain(&c);
+		return ur_rs_leave(&c, 0);
+	}
 	if (linger && c.rs->state == UR_RS_ACCEPTING)
 		ur_rs_wait(&c, UR_RS_WANT_TX, is_decided, false, linger);
 	if (linger)

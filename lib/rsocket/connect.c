@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "rsocket/socket.h"
+#include "rsocket/dgram.h"
 
 #define RESOLVE_MS 8000
 
@@ -41,15 +39,11 @@ static int make_id(struct ur_rs *rs)
 	return set_id_options(rs);
 }
 
-static int refuse_datagrams(void)
+static int make_udp(struct ur_rs *rs)
 {
-	static atomic_flag said = ATOMIC_FLAG_INIT;
-
-	if (!atomic_flag_test_and_set(&said))
-		fprintf(stderr,
-			"uroce: rsockets for datagrams are not supported; let the program use "
-			"UDP sockets or rdma_cm\n");
-	return EOPNOTSUPP;
+	rs->channel = ur_rs_new_channel();
+	rs->udp = rs->channel ? ur_rs_udp_new(rs->domain) : NULL;
+	return rs->udp ? 0 : errno;
 }
 
 static int check_kind(int domain, int type, int protocol)
@@ -57,7 +51,7 @@ static int check_kind(int domain, int type, int protocol)
 	if (domain != AF_INET && domain != AF_INET6)
 		return EAFNOSUPPORT;
 	if (type == SOCK_DGRAM && (!protocol || protocol == IPPROTO_UDP))
-		return refuse_datagrams();
+		return 0;
 	if (type != SOCK_STREAM || (protocol && protocol != IPPROTO_TCP))
 		return EPROTONOSUPPORT;
 	return 0;
@@ -71,11 +65,11 @@ int rsocket(int domain, int type, int protocol)
 
 	if (rc)
 		return ur_rs_fail(rc);
-	rs = ur_rs_new(domain, SOCK_STREAM);
+	rs = ur_rs_new(domain, type & ~flags);
 	if (!rs)
 		return -1;
 	rs->fd_flags = flags & SOCK_NONBLOCK ? O_NONBLOCK : 0;
-	rc = make_id(rs);
+	rc = rs->type == SOCK_DGRAM ? make_udp(rs) : make_id(rs);
 	if (!rc)
 		rc = ur_rs_publish(rs);
 	if (!rc)
@@ -116,6 +110,8 @@ int rbind(int fd, const struct sockaddr *addr, socklen_t len)
 	if (!ur_rs_enter(&c, fd))
 		return -1;
 	rc = check_address(c.rs, addr, len);
+	if (!rc && c.rs->udp)
+		return ur_rs_leave(&c, bind(c.rs->udp->fd, addr, len) ? errno : 0);
 	if (!rc)
 		rc = c.rs->state == UR_RS_FRESH ? bind_id(c.rs, addr) : EINVAL;
 	if (!rc) {
@@ -300,6 +296,8 @@ int rconnect(int fd, const struct sockaddr *addr, socklen_t len)
 
 	if (!ur_rs_enter(&c, fd))
 		return -1;
+	if (c.rs->udp)
+		return ur_rs_udp_connect(&c, addr, len);
 	nonblock = c.rs->fd_flags & O_NONBLOCK;
 	ur_rs_progress(c.rs, 0);
 	rc = check_address(c.rs, addr, len);

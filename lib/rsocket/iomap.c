@@ -206,7 +206,7 @@ size_t riowrite(int fd, const void *buf, size_t count, off_t offset, int flags)
 	if (!ur_rs_enter(&c, fd))
 		return (size_t)-1;
 	nonblock = c.rs->fd_flags & O_NONBLOCK || flags & MSG_DONTWAIT;
-	rc = ur_rs_take_whole(&c, &c.rs->send_lock, nonblock);
+	rc = c.rs->udp ? EOPNOTSUPP : ur_rs_take_whole(&c, &c.rs->send_lock, nonblock);
 	if (!rc)
 		rc = ur_rs_wait_connected(&c, nonblock, c.rs->opt.send_ms);
 	if (!rc)

@@ -13,6 +13,8 @@ int rlisten(int fd, int backlog)
 
 	if (!ur_rs_enter(&c, fd))
 		return -1;
+	if (c.rs->udp)
+		return ur_rs_leave(&c, EOPNOTSUPP);
 	switch (c.rs->state) {
 	case UR_RS_FRESH:
 		/* rdma_listen() would choose IPv4. */

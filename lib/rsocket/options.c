@@ -8,7 +8,7 @@
 
 #include <infiniband/sa.h>
 
-#include "rsocket/socket.h"
+#include "rsocket/dgram.h"
 
 #define BUFFER_MAX (1u << 30)
 #define DEPTH_MAX  65534
@@ -159,9 +159,15 @@ static int set(struct ur_rs *rs, int level, int name, const void *value, socklen
 		return set_time(&rs->opt.recv_ms, value, len);
 	if (level == SOL_SOCKET && name == SO_SNDTIMEO)
 		return set_time(&rs->opt.send_ms, value, len);
+	/* What the kernel's socket keeps; sizes of buffers matter to both. */
+	if (rs->udp && level != SOL_RDMA && setsockopt(rs->udp->fd, level, name, value, len))
+		return errno;
 	if (len < sizeof(number))
 		return EINVAL;
 	memcpy(&number, value, sizeof(number));
+	if (rs->udp && (level != SOL_SOCKET || (name != SO_RCVBUF && name != SO_SNDBUF)) &&
+	    level != SOL_RDMA)
+		return 0;
 	return set_number(rs, level, name, number);
 }
 
@@ -334,8 +340,10 @@ static int get(struct ur_rs *rs, int level, int name, void *to, socklen_t *len)
 		get_time(name == SO_RCVTIMEO ? rs->opt.recv_ms : rs->opt.send_ms, to, len);
 		return 0;
 	}
-	if (level == SOL_RDMA && name == RDMA_ROUTE)
+	if (level == SOL_RDMA && name == RDMA_ROUTE && !rs->udp)
 		return get_route(rs, to, len);
+	if (rs->udp && level != SOL_RDMA)
+		return getsockopt(rs->udp->fd, level, name, to, len) ? errno : 0;
 	rc = get_number(rs, level, name, &number);
 	if (!rc)
 		copy_value(to, len, &number, sizeof(number));

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rsocket/socket.h"
+#include "rsocket/dgram.h"
 
 #define NEAR 32 /* descriptors for which the stack has room */
 
@@ -53,6 +53,8 @@ static short events_of(const struct ur_rs *rs)
 
 	if (rs->closed)
 		return POLLNVAL;
+	if (rs->udp)
+		return ur_rs_udp_events(rs);
 	switch (rs->state) {
 	case UR_RS_LISTENING:
 		return rs->request ? POLLIN | POLLRDNORM : 0;

@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <unistd.h>
 
+#include "rsocket/dgram.h"
 #include "rsocket/post.h"
 
 #define BATCH	16 /* completions */
@@ -176,6 +177,10 @@ static bool is_up(const struct ur_rs *rs)
 
 void ur_rs_progress(struct ur_rs *rs, unsigned want)
 {
+	if (rs->udp) {
+		ur_rs_udp_progress(rs);
+		return;
+	}
 	if (rs->state == UR_RS_LISTENING)
 		ur_rs_fetch_request(rs);
 	else if (ur_rs_is_opening(rs))
@@ -198,6 +203,8 @@ void ur_rs_arm(struct ur_rs *rs, unsigned want)
 	struct ibv_cq *cq;
 	void *context;
 
+	if (rs->udp)
+		ur_rs_udp_arm(rs);
 	if (!is_up(rs))
 		return;
 	while (!ibv_get_cq_event(l->comp, &cq, &context))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <fcntl.h>
 
-#include "rsocket/iov.h"
+#include "rsocket/dgram.h"
 #include "rsocket/post.h"
 
 #define PIECE	    32768 /* the peer gets room back before all is copied */
@@ -105,7 +105,8 @@ static int begin(struct ur_rs_call *c, int flags, bool nonblock)
 	return rc ? rc : ur_rs_wait_connected(c, nonblock, c->rs->opt.recv_ms);
 }
 
-static ssize_t receive_all(int fd, struct ur_rs_iov *v, int flags)
+static ssize_t receive_all(int fd, struct ur_rs_iov *v, int flags, struct sockaddr *from,
+			   socklen_t *from_len)
 {
 	size_t bytes = v->bytes;
 	struct ur_rs_call c;
@@ -114,46 +115,46 @@ static ssize_t receive_all(int fd, struct ur_rs_iov *v, int flags)
 
 	if (!ur_rs_enter(&c, fd))
 		return -1;
+	if (c.rs->udp)
+		return ur_rs_udp_receive(&c, v, flags, from, from_len);
 	nonblock = c.rs->fd_flags & O_NONBLOCK || flags & MSG_DONTWAIT;
 	rc = begin(&c, flags, nonblock);
 	if (!rc && bytes)
 		rc = receive(&c, v, flags, nonblock);
+	if (!rc && from && from_len)
+		ur_rs_copy_address(from, from_len, rdma_get_peer_addr(c.rs->id));
 	return ur_rs_leave_with(&c, rc, bytes - v->bytes);
 }
 
-static ssize_t receive_vectors(int fd, const struct iovec *iov, size_t cnt, int flags)
+static ssize_t receive_vectors(int fd, const struct iovec *iov, size_t cnt, int flags,
+			       struct sockaddr *from, socklen_t *from_len)
 {
 	struct ur_rs_iov v;
 	int rc = ur_rs_iov(iov, cnt, &v);
 
-	return rc ? ur_rs_fail(rc) : receive_all(fd, &v, flags);
+	return rc ? ur_rs_fail(rc) : receive_all(fd, &v, flags, from, from_len);
+}
+
+ssize_t rrecvfrom(int fd, void *buf, size_t len, int flags, struct sockaddr *from,
+		  socklen_t *from_len)
+{
+	struct iovec one = {buf, len};
+
+	return receive_vectors(fd, &one, 1, flags, from, from_len);
 }
 
 ssize_t rrecv(int fd, void *buf, size_t len, int flags)
 {
-	struct iovec one = {buf, len};
-
-	return receive_vectors(fd, &one, 1, flags);
-}
-
-/* As with TCP, the address is not filled in: it is that of rgetpeername(). */
-ssize_t rrecvfrom(int fd, void *buf, size_t len, int flags, struct sockaddr *from,
-		  socklen_t *from_len)
-{
-	ssize_t n = rrecv(fd, buf, len, flags);
-
-	if (n >= 0 && from && from_len)
-		rgetpeername(fd, from, from_len);
-	return n;
+	return rrecvfrom(fd, buf, len, flags, NULL, NULL);
 }
 
 ssize_t rrecvmsg(int fd, struct msghdr *msg, int flags)
 {
-	ssize_t n = receive_vectors(fd, msg->msg_iov, msg->msg_iovlen, flags);
+	ssize_t n = receive_vectors(fd, msg->msg_iov, msg->msg_iovlen, flags, msg->msg_name,
+				    msg->msg_name ? &msg->msg_namelen : NULL);
 
 	if (n < 0)
 		return n;
-	msg->msg_namelen = 0;
 	msg->msg_controllen = 0;
 	msg->msg_flags = 0;
 	return n;
@@ -166,5 +167,5 @@ ssize_t rread(int fd, void *buf, size_t len)
 
 ssize_t rreadv(int fd, const struct iovec *iov, int cnt)
 {
-	return cnt < 0 ? ur_rs_fail(EINVAL) : receive_vectors(fd, iov, (size_t)cnt, 0);
+	return cnt < 0 ? ur_rs_fail(EINVAL) : receive_vectors(fd, iov, (size_t)cnt, 0, NULL, NULL);
 }

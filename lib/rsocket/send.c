@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <fcntl.h>
 
-#include "rsocket/iov.h"
+#include "rsocket/dgram.h"
 #include "rsocket/post.h"
 
 #define FIRST_PIECE                                                                                \
@@ -103,7 +103,8 @@ static int begin(struct ur_rs_call *c, int flags, bool nonblock)
 	return rc;
 }
 
-static ssize_t send_all(int fd, struct ur_rs_iov *v, int flags)
+static ssize_t send_all(int fd, struct ur_rs_iov *v, int flags, const struct sockaddr *to,
+			socklen_t to_len)
 {
 	size_t bytes = v->bytes;
 	struct ur_rs_call c;
@@ -113,6 +114,8 @@ static ssize_t send_all(int fd, struct ur_rs_iov *v, int flags)
 
 	if (!ur_rs_enter(&c, fd))
 		return -1;
+	if (c.rs->udp)
+		return ur_rs_udp_send(&c, v, flags, to, to_len);
 	nonblock = c.rs->fd_flags & O_NONBLOCK || flags & MSG_DONTWAIT;
 	rc = begin(&c, flags, nonblock);
 	if (!rc)
@@ -122,35 +125,35 @@ static ssize_t send_all(int fd, struct ur_rs_iov *v, int flags)
 	return ur_rs_leave_with(&c, rc, bytes - v->bytes);
 }
 
-static ssize_t send_vectors(int fd, const struct iovec *iov, size_t cnt, int flags)
+/* With a stream, as with TCP, an address is ignored. */
+static ssize_t send_vectors(int fd, const struct iovec *iov, size_t cnt, int flags,
+			    const struct sockaddr *to, socklen_t to_len)
 {
 	struct ur_rs_iov v;
 	int rc = ur_rs_iov(iov, cnt, &v);
 
-	return rc ? ur_rs_fail(rc) : send_all(fd, &v, flags);
+	return rc ? ur_rs_fail(rc) : send_all(fd, &v, flags, to, to_len);
+}
+
+ssize_t rsendto(int fd, const void *buf, size_t len, int flags, const struct sockaddr *to,
+		socklen_t to_len)
+{
+	struct iovec one = {(void *)(uintptr_t)buf, len};
+
+	return send_vectors(fd, &one, 1, flags, to, to_len);
 }
 
 ssize_t rsend(int fd, const void *buf, size_t len, int flags)
 {
-	struct iovec one = {(void *)(uintptr_t)buf, len};
-
-	return send_vectors(fd, &one, 1, flags);
-}
-
-/* As with TCP, an address is ignored. */
-ssize_t rsendto(int fd, const void *buf, size_t len, int flags, const struct sockaddr *to,
-		socklen_t to_len)
-{
-	(void)to;
-	(void)to_len;
-	return rsend(fd, buf, len, flags);
+	return rsendto(fd, buf, len, flags, NULL, 0);
 }
 
 ssize_t rsendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	if (msg->msg_controllen)
 		return ur_rs_fail(EOPNOTSUPP);
-	return send_vectors(fd, msg->msg_iov, msg->msg_iovlen, flags);
+	return send_vectors(fd, msg->msg_iov, msg->msg_iovlen, flags, msg->msg_name,
+			    msg->msg_namelen);
 }
 
 ssize_t rwrite(int fd, const void *buf, size_t len)
@@ -160,5 +163,5 @@ ssize_t rwrite(int fd, const void *buf, size_t len)
 
 ssize_t rwritev(int fd, const struct iovec *iov, int cnt)
 {
-	return cnt < 0 ? ur_rs_fail(EINVAL) : send_vectors(fd, iov, (size_t)cnt, 0);
+	return cnt < 0 ? ur_rs_fail(EINVAL) : send_vectors(fd, iov, (size_t)cnt, 0, NULL, 0);
 }

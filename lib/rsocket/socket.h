@@ -91,7 +91,7 @@ struct ur_rs_link {
 	struct ur_rs_tx tx;
 };
 
-struct ur_rs_datagrams;
+struct ur_rs_udp;
 
 struct ur_rs {
 	int fd;	       /* the program's number; an eventfd that wakes threads that sleep */
@@ -117,6 +117,7 @@ struct ur_rs {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_event *request; /* LISTENING: fetched, and not accepted */
 	struct sockaddr_storage bound; /* by rbind(); no family: it was not called */
+	struct ur_rs_udp *udp;	       /* SOCK_DGRAM, or NULL: then what follows has no meaning */
 	struct ur_rs_link link;
 	TAILQ_HEAD(, ur_rs_mapping) mappings;
 	bool mappings_due; /* some are not told */

@@ -4,7 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "rsocket/socket.h"
+#include "rsocket/dgram.h"
 
 /* Numbers to sockets: pages of pointers, made when they are needed, so that a small process has a small table. */
 
@@ -130,6 +130,8 @@ static void free_socket(struct ur_rs *rs)
 		rdma_destroy_id(id);
 	}
 	ur_rs_close_link(rs);
+	if (rs->udp)
+		ur_rs_udp_free(rs->udp);
 	if (rs->id)
 		rdma_destroy_id(rs->id);
 	if (rs->channel)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <time.h>
 
-#include "rsocket/socket.h"
+#include "rsocket/dgram.h"
 
 uint64_t ur_rs_now_ns(void)
 {
@@ -17,6 +17,10 @@ unsigned ur_rs_fds(const struct ur_rs *rs, struct pollfd fds[UR_RS_FDS_MAX])
 	unsigned n = 0;
 
 	fds[n++] = (struct pollfd){.fd = rs->fd, .events = POLLIN};
+	if (rs->udp)
+		fds[n++] = (struct pollfd){.fd = rs->udp->fd, .events = POLLIN};
+	if (rs->udp && rs->udp->comp)
+		fds[n++] = (struct pollfd){.fd = rs->udp->comp->fd, .events = POLLIN};
 	if (rs->state == UR_RS_LISTENING || ur_rs_is_opening(rs))
 		fds[n++] = (struct pollfd){.fd = rs->channel->fd, .events = POLLIN};
 	if (rs->state == UR_RS_CONNECTED || rs->state == UR_RS_ACCEPTING)

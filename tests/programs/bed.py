@@ -117,6 +117,10 @@ class Bed:
         """Whether this program listens for connections of rdma_cm."""
         return re.search(rf"listens on port {port}\b", program.text) is not None
 
+    def has_udp_port(self, side, port):
+        """Whether a program of this side has a UDP port."""
+        return re.search(rf":{port:04X} \w+:0000 07 ", self.read(side, "/proc/net/udp")) is not None
+
     def has_joined(self, side, group):
         """Whether the kernel of this side is in an IPv4 multicast group."""
         return proc_of(group) in self.read(side, "/proc/net/igmp")

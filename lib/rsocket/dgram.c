@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "rsocket/dgram.h"
+
+#define GRH_BYTES  40
+#define SPARES	   16 /* datagrams that have come by UDP and were not read */
+#define BATCH	   16
+#define BATCHES	   64
+#define DRAIN_MS   2000
+#define WR_IS_SEND (UINT64_C(1) << 63) /* the rest: its place */
+
+/* ---- a socket ---- */
+
+struct ur_rs_udp *ur_rs_udp_new(int domain)
+{
+	struct ur_rs_udp *u =
+		calloc(1, sizeof(*u) + SPARES * (sizeof(struct ur_rs_dgram) + UR_RS_DGRAM_BYTES));
+	struct ur_rs_dgram *d = (void *)(u + 1);
+
+	if (!u)
+		return NULL;
+	SLIST_INIT(&u->ports);
+	TAILQ_INIT(&u->dests);
+	TAILQ_INIT(&u->queue);
+	TAILQ_INIT(&u->spare);
+	u->fd = socket(domain, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (u->fd < 0) {
+		free(u);
+		return NULL;
+	}
+	for (unsigned i = 0; i < SPARES; i++) {
+		d[i].buf = (uint8_t *)(d + SPARES) + (size_t)i * UR_RS_DGRAM_BYTES;
+		TAILQ_INSERT_TAIL(&u->spare, &d[i], link);
+	}
+	return u;
+}
+
+void ur_rs_udp_free(struct ur_rs_udp *u)
+{
+	ur_rs_udp_free_dests(u);
+	if (u->comp)
+		ibv_destroy_comp_channel(u->comp);
+	close(u->fd);
+	free(u);
+}
+
+/* ---- receiving ---- */
+
+static void give_back(struct ur_rs_udp *u, struct ur_rs_dgram *d)
+{
+	if (d->port)
+		ur_rs_udp_post_receive(d);
+	else
+		TAILQ_INSERT_TAIL(&u->spare, d, link);
+}
+
+/* A connected socket hears its peer only. */
+static bool is_wanted(const struct ur_rs *rs, const struct ur_rs_dgram *d)
+{
+	const union ur_rs_addr *peer = &rs->udp->connected_to;
+
+	return !rs->shut_rd && (!peer->sa.sa_family || ur_rs_same_addr(peer, &d->from));
+}
+
+static void take_receive(struct ur_rs *rs, const struct ibv_wc *wc)
+{
+	struct ur_rs_dgram *d = (void *)(uintptr_t)wc->wr_id;
+	size_t header;
+
+	if (wc->status != IBV_WC_SUCCESS)
+		return; /* the queue pair goes */
+	header = wc->byte_len < GRH_BYTES
+			 ? 0
+			 : ur_rs_get_send(d->buf + GRH_BYTES, wc->byte_len - GRH_BYTES, &d->from);
+	if (!header || !is_wanted(rs, d)) {
+		give_back(rs->udp, d);
+		return;
+	}
+	d->skip = GRH_BYTES + (uint32_t)header;
+	d->bytes = wc->byte_len - d->skip;
+	TAILQ_INSERT_TAIL(&rs->udp->queue, d, link);
+	ur_rs_ring(rs, UR_RS_WANT_RX);
+}
+
+static void poll_port(struct ur_rs *rs, struct ur_rs_udp_port *p)
+{
+	struct ibv_wc wc[BATCH];
+	int n, batches = 0;
+
+	do {
+		n = ibv_poll_cq(p->cq, BATCH, wc);
+		for (int i = 0; i < n; i++) {
+			if (!(wc[i].wr_id & WR_IS_SEND)) {
+				take_receive(rs, &wc[i]);
+				continue;
+			}
+			p->free_sends[p->free_cnt++] = (uint32_t)wc[i].wr_id;
+			ur_rs_ring(rs, UR_RS_WANT_TX);
+		}
+	} while (n == BATCH && ++batches < BATCHES);
+}
+
+static ssize_t send_udp(struct ur_rs *rs, const struct ur_rs_dest *to, enum ur_rs_udp_op op,
+			const uint8_t *data, size_t len)
+{
+	uint8_t header[UR_RS_HEADER_MAX];
+	struct iovec iov[2] = {
+		{header, ur_rs_put_udp(header, op, to->port->id->qp->qp_num, &to->port->own)},
+		{(void *)(uintptr_t)data, len}};
+	struct msghdr msg = {.msg_name = (void *)(uintptr_t)&to->addr,
+			     .msg_namelen = ur_rs_addr_bytes(&to->addr),
+			     .msg_iov = iov,
+			     .msg_iovlen = 2};
+
+	return sendmsg(rs->udp->fd, &msg, MSG_NOSIGNAL);
+}
+
+/* A datagram by UDP. The spare place is not needed for one without data. */
+static void take_udp(struct ur_rs *rs, struct ur_rs_dgram *d, size_t len)
+{
+	enum ur_rs_udp_op op;
+	uint32_t qpn;
+	size_t header = ur_rs_get_udp(d->buf, len, d->from.sa.sa_family, &op, &qpn);
+	struct ur_rs_dest *peer = header ? ur_rs_udp_dest(rs, &d->from) : NULL;
+
+	if (!peer) {
+		give_back(rs->udp, d);
+		return;
+	}
+	if (op == UR_RS_UDP_DATA)
+		send_udp(rs, peer, UR_RS_UDP_CTRL, NULL, 0);
+	ur_rs_udp_learn(peer, qpn);
+	if (op != UR_RS_UDP_DATA || !is_wanted(rs, d)) {
+		give_back(rs->udp, d);
+		return;
+	}
+	d->skip = (uint32_t)header;
+	d->bytes = (uint32_t)(len - header);
+	TAILQ_INSERT_TAIL(&rs->udp->queue, d, link);
+	ur_rs_ring(rs, UR_RS_WANT_RX);
+}
+
+/* What finds no place stays in the kernel's buffer. */
+static void poll_udp(struct ur_rs *rs)
+{
+	struct ur_rs_dgram *d;
+
+	while ((d = TAILQ_FIRST(&rs->udp->spare))) {
+		socklen_t from_len = sizeof(d->from);
+		ssize_t n =
+			recvfrom(rs->udp->fd, d->buf, UR_RS_DGRAM_BYTES, 0, &d->from.sa, &from_len);
+
+		if (n < 0)
+			return;
+		TAILQ_REMOVE(&rs->udp->spare, d, link);
+		take_udp(rs, d, (size_t)n);
+	}
+}
+
+void ur_rs_udp_progress(struct ur_rs *rs)
+{
+	struct ur_rs_udp_port *p;
+
+	SLIST_FOREACH(p, &rs->udp->ports, link)
+	poll_port(rs, p);
+	poll_udp(rs);
+}
+
+void ur_rs_udp_arm(struct ur_rs *rs)
+{
+	struct ur_rs_udp_port *p;
+	struct ibv_cq *cq;
+	void *context;
+
+	if (!rs->udp->comp)
+		return;
+	while (!ibv_get_cq_event(rs->udp->comp, &cq, &context))
+		ibv_ack_cq_events(cq, 1);
+	SLIST_FOREACH(p, &rs->udp->ports, link)
+	ibv_req_notify_cq(p->cq, 0);
+}
+
+static bool may_receive(const struct ur_rs *rs)
+{
+	return rs->shut_rd || !TAILQ_EMPTY(&rs->udp->queue);
+}
+
+static bool may_send(const struct ur_rs *rs)
+{
+	const struct ur_rs_udp_port *p;
+
+	SLIST_FOREACH(p, &rs->udp->ports, link)
+	if (!p->free_cnt)
+		return false;
+	return true;
+}
+
+static bool is_sent(const struct ur_rs *rs)
+{
+	const struct ur_rs_udp_port *p;
+
+	SLIST_FOREACH(p, &rs->udp->ports, link)
+	if (p->free_cnt < p->send_cnt)
+		return false;
+	return true;
+}
+
+short ur_rs_udp_events(const struct ur_rs *rs)
+{
+	return (short)((may_receive(rs) ? POLLIN | POLLRDNORM : 0) |
+		       (may_send(rs) ? POLLOUT | POLLWRNORM : 0));
+}
+
+/* As with UDP, what does not fit is lost. */
+ssize_t ur_rs_udp_receive(struct ur_rs_call *c, struct ur_rs_iov *v, int flags,
+			  struct sockaddr *from, socklen_t *len)
+{
+	struct ur_rs *rs = c->rs;
+	struct ur_rs_dgram *d;
+	size_t bytes;
+	int rc = ur_rs_wait(c, UR_RS_WANT_RX, may_receive,
+			    rs->fd_flags & O_NONBLOCK || flags & MSG_DONTWAIT, rs->opt.recv_ms);
+
+	d = TAILQ_FIRST(&rs->udp->queue);
+	if (rc || !d)
+		return ur_rs_leave(c, rc);
+	bytes = d->bytes < v->bytes ? d->bytes : v->bytes;
+	ur_rs_iov_put(v, d->buf + d->skip, bytes);
+	if (from && len)
+		ur_rs_copy_address(from, len, &d->from.sa);
+	if (!(flags & MSG_PEEK)) {
+		TAILQ_REMOVE(&rs->udp->queue, d, link);
+		give_back(rs->udp, d);
+	}
+	ur_rs_leave(c, 0);
+	return (ssize_t)bytes;
+}
+
+/* ---- sending ---- */
+
+static int take_address(const struct ur_rs *rs, const struct sockaddr *addr, socklen_t len,
+			union ur_rs_addr *to)
+{
+	if (!addr || len < sizeof(sa_family_t) || addr->sa_family != rs->domain)
+		return addr ? EAFNOSUPPORT : EDESTADDRREQ;
+	*to = (union ur_rs_addr){.sa = {.sa_family = addr->sa_family}};
+	if (len < ur_rs_addr_bytes(to))
+		return EINVAL;
+	memcpy(to, addr, ur_rs_addr_bytes(to));
+	return 0;
+}
+
+/* The kernel's socket gets its port. It is not connected itself, because the peer may answer from another address. */
+int ur_rs_udp_connect(struct ur_rs_call *c, const struct sockaddr *addr, socklen_t len)
+{
+	union ur_rs_addr to;
+	int rc = take_address(c->rs, addr, len, &to);
+
+	if (!rc)
+		rc = ur_rs_udp_name(c->rs);
+	if (!rc && !ur_rs_udp_dest(c->rs, &to))
+		rc = errno;
+	if (!rc)
+		c->rs->udp->connected_to = to;
+	return ur_rs_leave(c, rc);
+}
+
+int ur_rs_udp_name(struct ur_rs *rs)
+{
+	union ur_rs_addr own;
+	socklen_t len = sizeof(own);
+
+	if (getsockname(rs->udp->fd, &own.sa, &len))
+		return errno;
+	if (own.in.sin_port)
+		return 0;
+	own = (union ur_rs_addr){.sa = {.sa_family = (sa_family_t)rs->domain}};
+	return bind(rs->udp->fd, &own.sa, ur_rs_addr_bytes(&own)) ? errno : 0;
+}
+
+static int post(struct ur_rs_dest *to, struct ur_rs_iov *v)
+{
+	struct ur_rs_udp_port *p = to->port;
+	uint32_t i = p->free_sends[--p->free_cnt];
+	uint8_t *at = p->memory + p->receive_cnt * (size_t)(GRH_BYTES + UR_RS_DGRAM_BYTES) +
+		      i * (size_t)UR_RS_DGRAM_BYTES;
+	size_t header = ur_rs_put_send(at, &p->own), bytes = v->bytes;
+	struct ibv_sge sge = {(uintptr_t)at, (uint32_t)(header + bytes), p->mr->lkey};
+	struct ibv_send_wr wr = {.wr_id = WR_IS_SEND | i,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .wr.ud = {to->ah, to->qpn, RDMA_UDP_QKEY}},
+			   *bad;
+
+	ur_rs_iov_get(v, at + header, bytes);
+	if (!ibv_post_send(p->id->qp, &wr, &bad))
+		return 0;
+	p->free_cnt++;
+	return EIO;
+}
+
+static int send_one(struct ur_rs_call *c, const union ur_rs_addr *to, struct ur_rs_iov *v,
+		    bool nonblock)
+{
+	struct ur_rs *rs = c->rs;
+	struct ur_rs_dest *d;
+	uint8_t data[UR_RS_DGRAM_BYTES];
+	size_t bytes = v->bytes;
+	int rc = ur_rs_udp_name(rs);
+
+	if (!rc)
+		rc = ur_rs_wait(c, UR_RS_WANT_TX, may_send, nonblock, rs->opt.send_ms);
+	d = rc ? NULL : ur_rs_udp_dest(rs, to);
+	if (!d)
+		return rc ? rc : errno;
+	if (bytes > d->port->bytes_max - (rs->domain == AF_INET6 ? UR_RS_HEADER_MAX : 16))
+		return EMSGSIZE;
+	if (d->ah)
+		return post(d, v);
+	ur_rs_iov_get(v, data, bytes);
+	return send_udp(rs, d, UR_RS_UDP_DATA, data, bytes) < 0 ? errno : 0;
+}
+
+ssize_t ur_rs_udp_send(struct ur_rs_call *c, struct ur_rs_iov *v, int flags,
+		       const struct sockaddr *addr, socklen_t len)
+{
+	struct ur_rs *rs = c->rs;
+	union ur_rs_addr to = rs->udp->connected_to;
+	size_t bytes = v->bytes;
+	int rc = rs->shut_wr ? EPIPE : 0;
+
+	if (!rc && addr)
+		rc = take_address(rs, addr, len, &to);
+	if (!rc && !to.sa.sa_family)
+		rc = EDESTADDRREQ;
+	if (!rc)
+		rc = send_one(c, &to, v, rs->fd_flags & O_NONBLOCK || flags & MSG_DONTWAIT);
+	return ur_rs_leave(c, rc) ? -1 : (ssize_t)bytes;
+}
+
+void ur_rs_udp_drain(struct ur_rs_call *c)
+{
+	ur_rs_wait(c, UR_RS_WANT_TX, is_sent, false, DRAIN_MS);
+}
