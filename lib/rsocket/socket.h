@@ -67,19 +67,18 @@ struct ur_rs_link {
 	struct ibv_comp_channel *comp;
 	struct ibv_cq *send_cq, *recv_cq;
 	struct ibv_qp *qp;
-	/* The peer writes here: table of targets, table of maps, receive buffer. */
+	/* The peer writes here, at any time: UR_RS_TARGETS targets, opt.maps maps, and 2 * rx.half bytes of data. */
 	uint8_t *open;
 	struct ibv_mr *open_mr;
-	struct ur_rs_place
-		*targets;	/* UR_RS_TARGETS entries; the peer may change them at any time */
-	struct ur_rs_map *maps; /* opt.maps entries; the same */
-	uint8_t *recv_buf;	/* 2 * rx.half bytes */
+	struct ur_rs_place *targets;
+	struct ur_rs_map *maps;
+	uint8_t *recv_buf;
 	/* A ring of opt.send_bytes bytes. In flight: `busy` bytes before head. */
 	uint8_t *ring;
 	struct ibv_mr *ring_mr;
 	uint32_t head, busy;
-	uint32_t slots,
-		controls;   /* work requests that may be posted: of data, and of control messages */
+	/* Work requests that may be posted: of data, and of control messages. */
+	uint32_t slots, controls;
 	unsigned next_half; /* place behind the ring for the next entry of the peer's targets */
 	uint32_t inline_bytes;
 	unsigned next_target; /* entry of `targets` that the peer writes next */
@@ -105,7 +104,7 @@ struct ur_rs {
 	bool said_bye;	 /* DISCONNECT was sent */
 	bool closed;	 /* rclose() was called */
 	bool reset_told; /* a write has failed with ECONNRESET; from now on with EPIPE */
-	int error;	 /* SO_ERROR: an errno value that was not reported yet */
+	int error;	 /* SO_ERROR: an errno value that was not reported yet; or 0 */
 	int fd_flags;	 /* O_NONBLOCK */
 	/* Threads that sleep, or are about to; those of them that wait for data, and for room. */
 	unsigned sleepers, waiting_rx, waiting_tx;
