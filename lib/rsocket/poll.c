@@ -41,7 +41,8 @@ static short connected_events(const struct ur_rs *rs)
 	if (rs->eof || rs->state == UR_RS_ENDED)
 		got |= POLLRDHUP;
 	/* Some programs take it for an error, whatever else there is. */
-	if (rs->state == UR_RS_ENDED && !ur_rs_rx_unread(&rs->link.rx))
+	if ((rs->state == UR_RS_ENDED || (rs->eof && rs->shut_wr)) &&
+	    !ur_rs_rx_unread(&rs->link.rx))
 		got |= POLLHUP;
 	return got;
 }

@@ -14,7 +14,7 @@ static void post(struct ur_rs *rs, struct ibv_send_wr *wr)
 	struct ibv_send_wr *bad;
 
 	if (ibv_post_send(rs->link.qp, wr, &bad))
-		ur_rs_end(rs, ECONNRESET);
+		rs->link.broken = ECONNRESET;
 }
 
 /* What lies in the ring from its head on. Returns the number of elements. */

@@ -9,7 +9,7 @@
  * the ring that are free again when it completes, or which control message it is.
  *
  * Under the socket's lock. Each call takes a work request of its kind, which the caller has seen to be free. A post that
- * fails ends the connection.
+ * fails ends the connection at the next look at it.
  */
 
 /* A WRITE without a message; not on the wire. */

@@ -15,7 +15,8 @@ void ur_rs_end(struct ur_rs *rs, int why)
 	if (rs->state != UR_RS_CONNECTED && rs->state != UR_RS_ACCEPTING)
 		return;
 	rs->state = UR_RS_ENDED;
-	if (why && !rs->error)
+	/* A peer that has sent all it had may go. */
+	if (why && !rs->error && !rs->eof)
 		rs->error = why;
 	ur_rs_ring(rs, UR_RS_WANT_RX | UR_RS_WANT_TX);
 }
@@ -24,6 +25,7 @@ void ur_rs_end(struct ur_rs *rs, int why)
 static void punish(struct ur_rs *rs)
 {
 	ur_rs_end(rs, ECONNRESET);
+	rs->error = ECONNRESET; /* after its end, too */
 	rdma_disconnect(rs->id);
 }
 
@@ -47,7 +49,8 @@ static void take_control(struct ur_rs *rs, uint32_t what)
 	if (what != UR_RS_DISCONNECT && what != UR_RS_SHUTDOWN)
 		return;
 	rs->eof = true;
-	if (what == UR_RS_DISCONNECT || rs->shut_wr)
+	/* After its shutdown and ours what this end has sent may still be under way. */
+	if (what == UR_RS_DISCONNECT)
 		ur_rs_end(rs, 0);
 	ur_rs_ring(rs, UR_RS_WANT_RX);
 }
@@ -86,7 +89,8 @@ static void take_received(struct ur_rs *rs, const struct ibv_wc *wc)
 		punish(rs);
 }
 
-static void poll_received(struct ur_rs *rs)
+/* True: there may be more. */
+static bool poll_received(struct ur_rs *rs)
 {
 	struct ibv_wc wc[BATCH];
 	int n, batches = 0;
@@ -97,8 +101,9 @@ static void poll_received(struct ur_rs *rs)
 			take_received(rs, &wc[i]);
 		if (n > 0 && rs->state != UR_RS_ENDED &&
 		    ur_rs_post_receives(&rs->link, (uint32_t)n))
-			ur_rs_end(rs, ECONNRESET);
+			rs->link.broken = ECONNRESET;
 	} while (n == BATCH && ++batches < BATCHES);
+	return n == BATCH && rs->state != UR_RS_ENDED;
 }
 
 static int errno_of(enum ibv_wc_status status)
@@ -122,7 +127,7 @@ static void take_sent(struct ur_rs *rs, const struct ibv_wc *wc)
 		break;
 	}
 	if (wc->status != IBV_WC_SUCCESS)
-		ur_rs_end(rs, errno_of(wc->status));
+		l->broken = errno_of(wc->status);
 	else if (wc->wr_id >> 32 == UR_RS_CONTROL && value == UR_RS_DISCONNECT)
 		ur_rs_end(rs, 0);
 }
@@ -139,6 +144,14 @@ static void poll_sent(struct ur_rs *rs)
 		if (n > 0)
 			ur_rs_ring(rs, UR_RS_WANT_TX);
 	} while (n == BATCH);
+}
+
+/* What the peer has said before the connection broke counts: it may have ended in order. Nothing new comes any more. */
+static void settle_broken(struct ur_rs *rs)
+{
+	while (poll_received(rs))
+		;
+	ur_rs_end(rs, rs->link.broken);
 }
 
 /* Whether it is time to look for what was sent, although nobody waits for that. */
@@ -190,6 +203,10 @@ void ur_rs_progress(struct ur_rs *rs, unsigned want)
 	poll_received(rs);
 	if ((want & UR_RS_WANT_TX || rs->waiting_tx || is_short(rs)) && is_up(rs))
 		poll_sent(rs);
+	if (rs->link.broken) {
+		settle_broken(rs);
+		return;
+	}
 	take_target(&rs->link);
 	ur_rs_grant(rs);
 }

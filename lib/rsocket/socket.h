@@ -81,6 +81,7 @@ struct ur_rs_link {
 	uint32_t slots, controls;
 	unsigned next_half; /* place behind the ring for the next entry of the peer's targets */
 	uint32_t inline_bytes;
+	int broken;	      /* why sending has failed; an errno value, or 0 */
 	unsigned next_target; /* entry of `targets` that the peer writes next */
 	/* The peer's tables. */
 	bool peer_big;

@@ -289,6 +289,63 @@ Test(rsocket, one_direction_may_end_before_the_other)
 	rclose(listener);
 }
 
+static void *read_and_close(void *arg)
+{
+	want(*(int *)arg, "enough");
+	rclose(*(int *)arg);
+	return NULL;
+}
+
+/* A shutdown may find the peer gone, which has said that it goes. */
+Test(rsocket, an_end_in_order_is_no_reset_whoever_is_first)
+{
+	int listener = serve(IP_B), fd[SIDES];
+	pthread_t t;
+	char c;
+
+	for (int i = 0; i < 100; i++) {
+		link_up(listener, fd);
+		pthread_create(&t, NULL, read_and_close, &fd[A]);
+		put(fd[B], "enough", 6);
+		cr_expect_eq(rshutdown(fd[B], SHUT_WR), 0);
+		cr_assert_eq(rrecv(fd[B], &c, 1, 0), 0, "%d: %s", i, strerror(errno));
+		pthread_join(t, NULL);
+		rclose(fd[B]);
+	}
+	rclose(listener);
+}
+
+#define SOME 60000
+
+static void *write_and_close(void *arg)
+{
+	static const uint8_t data[SOME];
+
+	put(*(int *)arg, data, sizeof(data));
+	rclose(*(int *)arg);
+	return NULL;
+}
+
+/* RSOCKET-CLOSE-01. The peer's shutdown comes while the last data is under way. */
+Test(rsocket, a_peers_shutdown_does_not_stop_what_was_sent)
+{
+	int listener = serve(IP_B), fd[SIDES];
+	uint8_t got[SOME];
+	pthread_t t;
+
+	for (int i = 0; i < 100; i++) {
+		link_up(listener, fd);
+		pthread_create(&t, NULL, write_and_close, &fd[A]);
+		cr_expect_eq(rshutdown(fd[B], SHUT_WR), 0);
+		cr_assert_eq(rrecv(fd[B], got, sizeof(got), MSG_WAITALL), SOME, "%d: %s", i,
+			     strerror(errno));
+		cr_assert_eq(rrecv(fd[B], got, 1, 0), 0);
+		pthread_join(t, NULL);
+		rclose(fd[B]);
+	}
+	rclose(listener);
+}
+
 Test(rsocket, a_reset_is_reported_once)
 {
 	int listener = serve(IP_B), fd[SIDES];
