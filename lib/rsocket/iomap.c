@@ -127,7 +127,7 @@ int ur_rs_tell_mappings(struct ur_rs_call *c, bool nonblock)
 	while (rs->mappings_due) {
 		rc = ur_rs_wait(c, UR_RS_WANT_TX, may_tell, nonblock, rs->opt.send_ms);
 		if (!rc)
-			rc = ur_rs_write_error(rs);
+			rc = ur_rs_write_error(rs, true);
 		if (rc)
 			return rc;
 		m = first_untold(rs);
@@ -170,11 +170,12 @@ static int write_piece(struct ur_rs_call *c, struct ur_rs_iov *v, uint64_t offse
 {
 	struct ur_rs *rs = c->rs;
 	struct ur_rs_place to;
+	bool first = !*step;
 	uint32_t piece;
 	int rc = ur_rs_wait(c, UR_RS_WANT_TX, may_write_direct, nonblock, rs->opt.send_ms);
 
 	if (!rc)
-		rc = ur_rs_write_error(rs);
+		rc = ur_rs_write_error(rs, first);
 	if (rc)
 		return rc;
 	to = find_place(rs, offset);
@@ -184,7 +185,7 @@ static int write_piece(struct ur_rs_call *c, struct ur_rs_iov *v, uint64_t offse
 	if (piece > to.bytes)
 		piece = to.bytes;
 	ur_rs_copy_in(c, v, piece);
-	rc = rs->closed ? EBADF : ur_rs_write_error(rs);
+	rc = rs->closed ? EBADF : ur_rs_write_error(rs, first);
 	if (!rc)
 		ur_rs_post_direct(rs, piece, to.addr, to.key);
 	else

@@ -16,11 +16,6 @@
 #define SEND_BYTES_MIN (2 * UR_RS_LOW_BYTES)
 #define CHAIN	       32 /* receives posted by one call */
 
-static uint32_t within(uint32_t n, uint32_t least, uint32_t most)
-{
-	return n < least ? least : n > most ? most : n;
-}
-
 static int fit_depths(struct ur_rs *rs)
 {
 	struct ibv_device_attr limits;
@@ -28,9 +23,9 @@ static int fit_depths(struct ur_rs *rs)
 
 	if (ibv_query_device(rs->id->verbs, &limits))
 		return EIO;
-	most = within((uint32_t)limits.max_qp_wr, 0, 65534) - SPARE_RECEIVES;
-	rs->opt.sq_depth = within(rs->opt.sq_depth, DEPTH_MIN, most);
-	rs->opt.rq_depth = within(rs->opt.rq_depth, DEPTH_MIN, most);
+	most = ur_rs_within(limits.max_qp_wr, 0, 65534) - SPARE_RECEIVES;
+	rs->opt.sq_depth = ur_rs_within(rs->opt.sq_depth, DEPTH_MIN, most);
+	rs->opt.rq_depth = ur_rs_within(rs->opt.rq_depth, DEPTH_MIN, most);
 	return 0;
 }
 
@@ -80,7 +75,8 @@ static size_t round_up(size_t n)
 static int open_buffers(struct ur_rs *rs)
 {
 	struct ur_rs_link *l = &rs->link;
-	uint32_t half = (uint32_t)round_up(within(rs->opt.recv_bytes / 2, HALF_MIN, UINT32_MAX));
+	uint32_t half =
+		(uint32_t)round_up(ur_rs_within(rs->opt.recv_bytes / 2, HALF_MIN, UINT32_MAX));
 	size_t maps_at = UR_RS_TARGETS * sizeof(struct ur_rs_place);
 	size_t recv_at = round_up(maps_at + rs->opt.maps * sizeof(struct ur_rs_map));
 	size_t open_bytes = recv_at + 2 * (size_t)half;

@@ -18,10 +18,8 @@
 /* Linux gives twice what is asked for, too. Later it has no effect. */
 static int set_buffer(const struct ur_rs *rs, uint32_t *bytes, int value)
 {
-	if (value < 0)
-		value = 0;
 	if (!rs->link.qp)
-		*bytes = (uint32_t)value > BUFFER_MAX / 2 ? BUFFER_MAX : 2 * (uint32_t)value;
+		*bytes = ur_rs_within(2 * (int64_t)value, 0, BUFFER_MAX);
 	return 0;
 }
 
@@ -102,27 +100,22 @@ static int set_tcp(struct ur_rs *rs, int name, int value)
 	}
 }
 
-static uint32_t at_most(int value, uint32_t most)
-{
-	return value < 0 ? 0 : (uint32_t)value < most ? (uint32_t)value : most;
-}
-
 static int set_rdma(struct ur_rs *rs, int name, int value)
 {
 	if (rs->link.qp)
 		return EINVAL;
 	switch (name) {
 	case RDMA_SQSIZE:
-		rs->opt.sq_depth = at_most(value, DEPTH_MAX);
+		rs->opt.sq_depth = ur_rs_within(value, 0, DEPTH_MAX);
 		return 0;
 	case RDMA_RQSIZE:
-		rs->opt.rq_depth = at_most(value, DEPTH_MAX);
+		rs->opt.rq_depth = ur_rs_within(value, 0, DEPTH_MAX);
 		return 0;
 	case RDMA_INLINE:
-		rs->opt.inline_bytes = at_most(value, DEPTH_MAX);
+		rs->opt.inline_bytes = ur_rs_within(value, 0, DEPTH_MAX);
 		return 0;
 	case RDMA_IOMAPSIZE:
-		rs->opt.maps = ur_rs_unscale(ur_rs_scale((uint16_t)at_most(value, 0x7fff)));
+		rs->opt.maps = ur_rs_unscale(ur_rs_scale((uint16_t)ur_rs_within(value, 0, 0x7fff)));
 		return 0;
 	case RDMA_ROUTE: /* with RoCE the neighbour's address is the route */
 		return 0;

@@ -103,23 +103,22 @@ static void add_fds(struct poll_call *p, struct watch *w, const struct pollfd *f
 		p->kernel[p->kernel_cnt++] = (struct pollfd){.fd = fd->fd, .events = fd->events};
 }
 
-/* Before a thread sleeps. True: something has happened already. */
+/* Before a thread sleeps. True: it must look again, because something has happened already, or may have. */
 static bool arm_socket(struct poll_call *p, nfds_t i)
 {
 	struct watch *w = &p->watches[i];
-	bool happened;
+	bool again;
 
 	pthread_mutex_lock(&w->rs->lock);
 	ur_rs_arm(w->rs, w->want);
-	ur_rs_progress(w->rs, w->want);
-	happened = wanted(w->rs, p->fds[i].events);
-	if (!happened) {
+	again = ur_rs_progress(w->rs, w->want) || wanted(w->rs, p->fds[i].events);
+	if (!again) {
 		add_fds(p, w, &p->fds[i]);
 		w->rings = ur_rs_begin_sleep(w->rs, w->want);
 		w->asleep = true;
 	}
 	pthread_mutex_unlock(&w->rs->lock);
-	return happened;
+	return again;
 }
 
 static bool arm_all(struct poll_call *p)
@@ -233,24 +232,16 @@ static int sleep_once(struct poll_call *p, int timeout_ms)
 	return rc;
 }
 
-static int left_ms(int timeout_ms, uint64_t begin_ns)
-{
-	uint64_t ms = (ur_rs_now_ns() - begin_ns) / 1000000;
-
-	if (timeout_ms < 0)
-		return -1;
-	return ms >= (unsigned)timeout_ms ? 0 : timeout_ms - (int)ms;
-}
-
 static int wait_for_any(struct poll_call *p, int timeout_ms)
 {
-	uint64_t begin_ns = ur_rs_now_ns();
+	uint64_t busy_until_ns = ur_rs_now_ns() + ur_rs_busy_ns();
+	uint64_t until_ns = ur_rs_deadline_ns(timeout_ms);
 	int n = look(p), rc;
 
-	while (!n && timeout_ms && ur_rs_now_ns() - begin_ns < ur_rs_busy_ns())
+	while (!n && timeout_ms && ur_rs_now_ns() < busy_until_ns)
 		n = look(p);
 	while (!n && timeout_ms) {
-		int left = left_ms(timeout_ms, begin_ns);
+		int left = ur_rs_left_ms(until_ns);
 
 		rc = sleep_once(p, left);
 		if (rc)
@@ -262,10 +253,8 @@ static int wait_for_any(struct poll_call *p, int timeout_ms)
 	return n;
 }
 
-static bool hold_all(struct poll_call *p)
+static void hold_all(struct poll_call *p)
 {
-	bool any = false;
-
 	for (nfds_t i = 0; i < p->cnt; i++) {
 		struct watch *w = &p->watches[i];
 
@@ -273,9 +262,7 @@ static bool hold_all(struct poll_call *p)
 		w->want = UR_RS_WANT_RX |
 			  (p->fds[i].events & (POLLOUT | POLLWRNORM) ? UR_RS_WANT_TX : 0);
 		p->fds[i].revents = 0;
-		any = any || w->rs;
 	}
-	return any;
 }
 
 int rpoll(struct pollfd *fds, nfds_t cnt, int timeout_ms)
@@ -367,7 +354,8 @@ int rselect(int cnt, fd_set *r, fd_set *w, fd_set *x, struct timeval *timeout)
 	nfds_t n;
 	int rc;
 
-	if (cnt < 0 || cnt > FD_SETSIZE)
+	if (cnt < 0 || cnt > FD_SETSIZE ||
+	    (timeout && (timeout->tv_sec < 0 || timeout->tv_usec < 0)))
 		return ur_rs_fail(EINVAL);
 	n = to_poll(cnt, r, w, x, fds);
 	rc = rpoll(fds, n, to_ms(timeout));

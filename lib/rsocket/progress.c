@@ -10,13 +10,24 @@
 
 /* ---- the end ---- */
 
+bool ur_rs_is_up(const struct ur_rs *rs)
+{
+	return rs->state == UR_RS_CONNECTED || rs->state == UR_RS_ACCEPTING;
+}
+
+/* Whether the peer has all data. */
+static bool is_acknowledged(const struct ur_rs *rs)
+{
+	return !rs->link.lost && rs->link.slots == rs->opt.sq_depth - UR_RS_CONTROLS;
+}
+
 void ur_rs_end(struct ur_rs *rs, int why)
 {
-	if (rs->state != UR_RS_CONNECTED && rs->state != UR_RS_ACCEPTING)
+	if (!ur_rs_is_up(rs))
 		return;
 	rs->state = UR_RS_ENDED;
-	/* A peer that has sent all it had may go. */
-	if (why && !rs->error && !rs->eof)
+	/* A peer may go when both ends have what the other one has sent. */
+	if (why && !rs->error && !(rs->eof && is_acknowledged(rs)))
 		rs->error = why;
 	ur_rs_ring(rs, UR_RS_WANT_RX | UR_RS_WANT_TX);
 }
@@ -34,12 +45,8 @@ static void punish(struct ur_rs *rs)
 /* False: it must not do that. */
 static bool take_data(struct ur_rs *rs, uint32_t bytes)
 {
-	struct ur_rs_rx *rx = &rs->link.rx;
-
-	if (rs->eof || !ur_rs_rx_data(rx, bytes))
+	if (rs->eof || !ur_rs_rx_data(&rs->link.rx, bytes))
 		return false;
-	if (rs->shut_rd)
-		rx->taken = rx->arrived;
 	ur_rs_ring(rs, UR_RS_WANT_RX);
 	return true;
 }
@@ -55,7 +62,16 @@ static void take_control(struct ur_rs *rs, uint32_t what)
 	ur_rs_ring(rs, UR_RS_WANT_RX);
 }
 
-static bool take_message(struct ur_rs *rs, uint32_t word)
+static bool take_credit(struct ur_rs *rs, uint32_t value, uint32_t written)
+{
+	if (written >= UR_RS_PLACE_BYTES)
+		rs->link.targets_due++;
+	ur_rs_ring(rs, UR_RS_WANT_TX);
+	return ur_rs_tx_credit(&rs->link.tx, value);
+}
+
+/* written: bytes of memory, as this end's endpoint says. */
+static bool take_message(struct ur_rs *rs, uint32_t word, uint32_t written)
 {
 	uint32_t value = ur_rs_value(word);
 
@@ -63,8 +79,7 @@ static bool take_message(struct ur_rs *rs, uint32_t word)
 	case UR_RS_DATA:
 		return take_data(rs, value);
 	case UR_RS_CREDIT:
-		ur_rs_ring(rs, UR_RS_WANT_TX);
-		return ur_rs_tx_credit(&rs->link.tx, value);
+		return take_credit(rs, value, written);
 	case UR_RS_MAP:
 		return value < rs->opt.maps && ur_rs_rx_count(&rs->link.rx);
 	case UR_RS_CONTROL:
@@ -77,58 +92,36 @@ static bool take_message(struct ur_rs *rs, uint32_t word)
 
 /* ---- completions ---- */
 
-static void take_received(struct ur_rs *rs, const struct ibv_wc *wc)
-{
-	if (wc->status != IBV_WC_SUCCESS) {
-		ur_rs_end(rs, ECONNRESET);
-		return;
-	}
-	if (rs->state == UR_RS_ACCEPTING)
-		ur_rs_confirm(rs);
-	if (!(wc->wc_flags & IBV_WC_WITH_IMM) || !take_message(rs, ntohl(wc->imm_data)))
-		punish(rs);
-}
-
-/* True: there may be more. */
-static bool poll_received(struct ur_rs *rs)
-{
-	struct ibv_wc wc[BATCH];
-	int n, batches = 0;
-
-	do {
-		n = ibv_poll_cq(rs->link.recv_cq, BATCH, wc);
-		for (int i = 0; i < n && rs->state != UR_RS_ENDED; i++)
-			take_received(rs, &wc[i]);
-		if (n > 0 && rs->state != UR_RS_ENDED &&
-		    ur_rs_post_receives(&rs->link, (uint32_t)n))
-			rs->link.broken = ECONNRESET;
-	} while (n == BATCH && ++batches < BATCHES);
-	return n == BATCH && rs->state != UR_RS_ENDED;
-}
-
 static int errno_of(enum ibv_wc_status status)
 {
 	return status == IBV_WC_RETRY_EXC_ERR ? ETIMEDOUT : ECONNRESET;
 }
 
+/* What comes behind the first error was flushed, and says nothing. */
+static void take_failed(struct ur_rs_link *l, const struct ibv_wc *wc, bool control)
+{
+	if (!l->broken)
+		l->broken = errno_of(wc->status);
+	if (!control)
+		l->lost = true;
+}
+
 static void take_sent(struct ur_rs *rs, const struct ibv_wc *wc)
 {
 	struct ur_rs_link *l = &rs->link;
+	unsigned kind = wc->wr_id >> 32;
 	uint32_t value = (uint32_t)wc->wr_id;
+	bool control = kind == UR_RS_CONTROL || kind == UR_RS_CREDIT;
 
-	switch (wc->wr_id >> 32) {
-	case UR_RS_CONTROL:
-	case UR_RS_CREDIT:
+	if (control) {
 		l->controls++;
-		break;
-	default:
+	} else {
 		l->slots++;
 		l->busy -= value;
-		break;
 	}
 	if (wc->status != IBV_WC_SUCCESS)
-		l->broken = errno_of(wc->status);
-	else if (wc->wr_id >> 32 == UR_RS_CONTROL && value == UR_RS_DISCONNECT)
+		take_failed(l, wc, control);
+	else if (kind == UR_RS_CONTROL && value == UR_RS_DISCONNECT)
 		ur_rs_end(rs, 0);
 }
 
@@ -146,9 +139,53 @@ static void poll_sent(struct ur_rs *rs)
 	} while (n == BATCH);
 }
 
-/* What the peer has said before the connection broke counts: it may have ended in order. Nothing new comes any more. */
-static void settle_broken(struct ur_rs *rs)
+/* Receives are flushed behind what was being sent, so the cause is known, even if nobody waits for room. */
+static void take_flushed(struct ur_rs *rs)
 {
+	poll_sent(rs);
+	ur_rs_end(rs, rs->link.broken ? rs->link.broken : ECONNRESET);
+}
+
+static void take_received(struct ur_rs *rs, const struct ibv_wc *wc)
+{
+	if (wc->status != IBV_WC_SUCCESS) {
+		take_flushed(rs);
+		return;
+	}
+	if (rs->state == UR_RS_ACCEPTING)
+		ur_rs_confirm(rs);
+	if (!(wc->wc_flags & IBV_WC_WITH_IMM) ||
+	    !take_message(rs, ntohl(wc->imm_data), wc->byte_len))
+		punish(rs);
+}
+
+/* True: there may be more. After an error of sending there is no end of the peer's messages but that of the receives. */
+static bool poll_received(struct ur_rs *rs)
+{
+	struct ibv_wc wc[BATCH];
+	int n, batches = 0;
+
+	do {
+		n = ibv_poll_cq(rs->link.recv_cq, BATCH, wc);
+		for (int i = 0; i < n && rs->state != UR_RS_ENDED; i++)
+			take_received(rs, &wc[i]);
+		if (n > 0 && rs->state != UR_RS_ENDED && !rs->link.broken &&
+		    ur_rs_post_receives(&rs->link, (uint32_t)n))
+			rs->link.broken = ECONNRESET;
+	} while (n == BATCH && ++batches < BATCHES);
+	return n == BATCH && rs->state != UR_RS_ENDED;
+}
+
+/*
+ * RSOCKET-LOSS-01. What the peer has said before counts: it may have ended in order. If it was a post that failed, the queue pair still works, and
+ * rdma_disconnect() stops it.
+ */
+void ur_rs_lose(struct ur_rs *rs, int why)
+{
+	if (!rs->link.broken)
+		rs->link.broken = why;
+	rdma_disconnect(rs->id);
+	poll_sent(rs);
 	while (poll_received(rs))
 		;
 	ur_rs_end(rs, rs->link.broken);
@@ -163,52 +200,46 @@ static bool is_short(const struct ur_rs *rs)
 }
 
 /*
- * RSOCKET-TARGET-01. The peer's next buffer, once the one before is full. The length is the last part of an entry that the peer
- * writes. The entry is copied, because the peer can change it.
+ * RSOCKET-TARGET-01. The peer's next buffer, once the one before is full. An entry counts when its message has arrived: until then it
+ * may be there in part, in an order that depends on the processor. It is copied, because the peer can change it.
  */
 static void take_target(struct ur_rs_link *l)
 {
 	struct ur_rs_place *e = &l->targets[l->next_target];
-	uint32_t bytes;
 
-	if (l->tx.target.bytes)
+	if (l->tx.target.bytes || !l->targets_due)
 		return;
-	bytes = __atomic_load_n(&e->bytes, __ATOMIC_ACQUIRE);
-	if (!bytes)
-		return;
+	l->targets_due--;
 	l->tx.target.addr = __atomic_load_n(&e->addr, __ATOMIC_RELAXED);
 	l->tx.target.key = __atomic_load_n(&e->key, __ATOMIC_RELAXED);
-	l->tx.target.bytes = bytes;
-	__atomic_store_n(&e->bytes, 0, __ATOMIC_RELAXED);
+	l->tx.target.bytes = __atomic_load_n(&e->bytes, __ATOMIC_RELAXED);
 	l->next_target = (l->next_target + 1) % UR_RS_TARGETS;
 }
 
-static bool is_up(const struct ur_rs *rs)
+bool ur_rs_progress(struct ur_rs *rs, unsigned want)
 {
-	return rs->state == UR_RS_CONNECTED || rs->state == UR_RS_ACCEPTING;
-}
+	bool more;
 
-void ur_rs_progress(struct ur_rs *rs, unsigned want)
-{
 	if (rs->udp) {
 		ur_rs_udp_progress(rs);
-		return;
+		return false;
 	}
 	if (rs->state == UR_RS_LISTENING)
 		ur_rs_fetch_request(rs);
 	else if (ur_rs_is_opening(rs))
 		ur_rs_drive(rs);
-	if (!is_up(rs))
-		return;
-	poll_received(rs);
-	if ((want & UR_RS_WANT_TX || rs->waiting_tx || is_short(rs)) && is_up(rs))
+	if (!ur_rs_is_up(rs))
+		return false;
+	more = poll_received(rs);
+	if ((want & UR_RS_WANT_TX || rs->waiting_tx || is_short(rs)) && ur_rs_is_up(rs))
 		poll_sent(rs);
-	if (rs->link.broken) {
-		settle_broken(rs);
-		return;
+	if (rs->link.broken && ur_rs_is_up(rs)) {
+		ur_rs_lose(rs, rs->link.broken);
+		return false;
 	}
 	take_target(&rs->link);
 	ur_rs_grant(rs);
+	return more;
 }
 
 /* ---- waking ---- */
@@ -222,7 +253,7 @@ void ur_rs_arm(struct ur_rs *rs, unsigned want)
 
 	if (rs->udp)
 		ur_rs_udp_arm(rs);
-	if (!is_up(rs))
+	if (!ur_rs_is_up(rs))
 		return;
 	while (!ibv_get_cq_event(l->comp, &cq, &context))
 		ibv_ack_cq_events(cq, 1);

@@ -4,8 +4,7 @@
 #include "rsocket/dgram.h"
 #include "rsocket/post.h"
 
-#define PIECE	    32768 /* the peer gets room back before all is copied */
-#define COPY_LOCKED 1024
+#define PIECE 32768 /* the peer gets room back before all is copied */
 
 bool ur_rs_may_read(const struct ur_rs *rs)
 {
@@ -19,7 +18,7 @@ static void copy_out(struct ur_rs_call *c, struct ur_rs_iov *v, uint64_t from, u
 	const struct ur_rs_link *l = &c->rs->link;
 	uint32_t size = 2 * l->rx.half, at = (uint32_t)(from % size);
 	uint32_t first = size - at;
-	bool unlock = bytes > COPY_LOCKED;
+	bool unlock = bytes > UR_RS_COPY_LOCKED;
 
 	if (first > bytes)
 		first = bytes;

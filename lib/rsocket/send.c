@@ -6,7 +6,6 @@
 
 #define FIRST_PIECE                                                                                \
 	2048 /* so that the peer begins while the rest is copied; then twice as much each time */
-#define COPY_LOCKED 1024 /* bytes that are copied without giving up the lock */
 
 static uint32_t room(const struct ur_rs *rs)
 {
@@ -29,23 +28,26 @@ bool ur_rs_may_write(const struct ur_rs *rs)
 	return rs->state != UR_RS_CONNECTED || rs->shut_wr || can_send(rs);
 }
 
-int ur_rs_write_error(struct ur_rs *rs)
+int ur_rs_write_error(struct ur_rs *rs, bool tell)
 {
-	int rc;
+	int rc = rs->error;
 
 	if (rs->shut_wr)
 		return EPIPE;
 	if (rs->state == UR_RS_CONNECTED)
 		return 0;
-	rc = ur_rs_take_error(rs);
-	return rc ? rc : rs->reset_told ? EPIPE : (rs->reset_told = true, ECONNRESET);
+	if (!rc)
+		rc = rs->reset_told ? EPIPE : ECONNRESET;
+	if (tell && !ur_rs_take_error(rs))
+		rs->reset_told = true;
+	return rc;
 }
 
 void ur_rs_copy_in(struct ur_rs_call *c, struct ur_rs_iov *v, uint32_t bytes)
 {
 	struct ur_rs_link *l = &c->rs->link;
 	uint32_t first = c->rs->opt.send_bytes - l->head;
-	bool unlock = bytes > COPY_LOCKED;
+	bool unlock = bytes > UR_RS_COPY_LOCKED;
 
 	if (first > bytes)
 		first = bytes;
@@ -71,18 +73,19 @@ uint32_t ur_rs_next_piece(const struct ur_rs *rs, size_t left, uint32_t *step)
 static int send_piece(struct ur_rs_call *c, struct ur_rs_iov *v, uint32_t *step, bool nonblock)
 {
 	struct ur_rs *rs = c->rs;
+	bool first = !*step;
 	uint32_t piece;
 	int rc = ur_rs_wait(c, UR_RS_WANT_TX, ur_rs_may_write, nonblock, rs->opt.send_ms);
 
 	if (!rc)
-		rc = ur_rs_write_error(rs);
+		rc = ur_rs_write_error(rs, first);
 	if (rc)
 		return rc;
 	piece = ur_rs_next_piece(rs, v->bytes, step);
 	if (piece > rs->link.tx.target.bytes)
 		piece = rs->link.tx.target.bytes;
 	ur_rs_copy_in(c, v, piece);
-	rc = rs->closed ? EBADF : ur_rs_write_error(rs);
+	rc = rs->closed ? EBADF : ur_rs_write_error(rs, first);
 	if (!rc)
 		ur_rs_post_data(rs, piece);
 	else
@@ -99,7 +102,7 @@ static int begin(struct ur_rs_call *c, int flags, bool nonblock)
 	if (!rc)
 		rc = ur_rs_wait_connected(c, nonblock, c->rs->opt.send_ms);
 	if (!rc)
-		rc = ur_rs_write_error(c->rs);
+		rc = ur_rs_write_error(c->rs, true);
 	return rc;
 }
 

@@ -24,10 +24,11 @@
  * Errors: public calls return -1 with errno, as those of sockets; functions here return errno values.
  */
 
-#define UR_RS_CONTROLS	4    /* control messages under way; they take no credit */
-#define UR_RS_LOW_BYTES 2048 /* room in the send buffer from which on a socket counts as writable */
-#define UR_RS_PIECE_MAX 65536 /* bytes of one WRITE */
-#define UR_RS_LINGER_MS 10000 /* rclose() waits so long for a peer that takes nothing */
+#define UR_RS_CONTROLS	  4    /* control messages under way; they take no credit */
+#define UR_RS_LOW_BYTES	  2048 /* room in the send buffer from which on a socket counts as writable */
+#define UR_RS_PIECE_MAX	  65536 /* bytes of one WRITE */
+#define UR_RS_COPY_LOCKED 1024	/* bytes that are copied without giving up the lock */
+#define UR_RS_LINGER_MS	  10000 /* rclose() waits so long for a peer that takes nothing */
 
 enum ur_rs_state {
 	UR_RS_FRESH,
@@ -82,7 +83,9 @@ struct ur_rs_link {
 	unsigned next_half; /* place behind the ring for the next entry of the peer's targets */
 	uint32_t inline_bytes;
 	int broken;	      /* why sending has failed; an errno value, or 0 */
+	bool lost;	      /* some data was not acknowledged, and never will be */
 	unsigned next_target; /* entry of `targets` that the peer writes next */
+	uint32_t targets_due; /* entries whose messages have arrived, and that are not taken */
 	/* The peer's tables. */
 	bool peer_big;
 	struct ur_rs_place peer_targets, peer_maps; /* bytes: number of entries */
@@ -158,12 +161,19 @@ ssize_t ur_rs_leave_with(struct ur_rs_call *c, int rc, size_t done);
  * socket's lock is held before and after, not meanwhile.
  */
 int ur_rs_take_whole(struct ur_rs_call *c, pthread_mutex_t *whole, bool nonblock);
+/* rdma_cm has the same, but no layer uses more of another one than its public calls. */
 static inline int ur_rs_fail(int rc)
 {
 	if (!rc)
 		return 0;
 	errno = rc;
 	return -1;
+}
+
+/* n, or the nearest of its bounds. */
+static inline uint32_t ur_rs_within(int64_t n, uint32_t least, uint32_t most)
+{
+	return n < least ? least : n > most ? most : (uint32_t)n;
 }
 
 /* ---- defaults.c ---- */
@@ -188,8 +198,11 @@ int ur_rs_post_receives(struct ur_rs_link *l, uint32_t cnt);
 #define UR_RS_WANT_RX 1 /* data, requests, the end of the peer's data */
 #define UR_RS_WANT_TX 2 /* room to send, the end of sends */
 
-/* Takes what has happened, without waiting: completions, and events of the connection. */
-void ur_rs_progress(struct ur_rs *rs, unsigned want);
+/*
+ * Takes what has happened, without waiting: completions, and events of the connection. True: there may be more, so the caller must
+ * not sleep. No event tells of completions that were there when the queue was armed.
+ */
+bool ur_rs_progress(struct ur_rs *rs, unsigned want);
 /* Has a descriptor of the socket become readable when something happens. ur_rs_progress() must be called once more before sleeping. */
 void ur_rs_arm(struct ur_rs *rs, unsigned want);
 /* Wakes threads that sleep and wait for this. */
@@ -199,6 +212,10 @@ uint32_t ur_rs_begin_sleep(struct ur_rs *rs, unsigned want);
 void ur_rs_end_sleep(struct ur_rs *rs, unsigned want, uint32_t rings);
 /* The connection is over; `why` is what calls report, or 0. */
 void ur_rs_end(struct ur_rs *rs, int why);
+/* Ends it once everything that has arrived is taken. An error of sending comes before `why`. */
+void ur_rs_lose(struct ur_rs *rs, int why);
+/* Whether data may arrive. */
+bool ur_rs_is_up(const struct ur_rs *rs);
 
 /* ---- wait.c; under the lock ---- */
 
@@ -214,12 +231,18 @@ int ur_rs_wait(struct ur_rs_call *c, unsigned want, ur_rs_test ready, bool nonbl
 /* The descriptors to sleep on. Returns their number. */
 unsigned ur_rs_fds(const struct ur_rs *rs, struct pollfd fds[UR_RS_FDS_MAX]);
 uint64_t ur_rs_now_ns(void);
+/* The end of a time that begins now; 0: timeout_ms is negative, so there is none. */
+uint64_t ur_rs_deadline_ns(int timeout_ms);
+/* Milliseconds until then, rounded up; -1: for ever. */
+int ur_rs_left_ms(uint64_t deadline_ns);
 
 /* ---- connect.c; under the lock ---- */
 
 /* Takes events of the connection manager. */
 void ur_rs_drive(struct ur_rs *rs);
 bool ur_rs_is_opening(const struct ur_rs *rs);
+/* The opposite. */
+bool ur_rs_is_decided(const struct ur_rs *rs);
 /* The first data has come: the peer has confirmed, whatever happened to its message. */
 void ur_rs_confirm(struct ur_rs *rs);
 /* A channel with a descriptor that does not block. NULL with errno. */
@@ -242,8 +265,11 @@ struct ur_rs_iov;
 bool ur_rs_has_room(const struct ur_rs *rs);
 /* Whether a call that writes need not wait, if only to fail. */
 bool ur_rs_may_write(const struct ur_rs *rs);
-/* Why nothing can be written, now or later; 0: it can. What it returns counts as reported to the program. */
-int ur_rs_write_error(struct ur_rs *rs);
+/*
+ * Why nothing can be written, now or later; 0: it can. `tell`: the program gets it. Not so after a part was sent: the call returns
+ * bytes then, and the next one the error.
+ */
+int ur_rs_write_error(struct ur_rs *rs, bool tell);
 /* Bytes of the next WRITE: at most `left`, and what has room. *step, first 0, has the size of the one after. */
 uint32_t ur_rs_next_piece(const struct ur_rs *rs, size_t left, uint32_t *step);
 /* Copies to the ring's head. The caller has send_lock; the lock may be given up meanwhile. */

@@ -11,6 +11,21 @@ uint64_t ur_rs_now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
+uint64_t ur_rs_deadline_ns(int timeout_ms)
+{
+	return timeout_ms < 0 ? 0 : ur_rs_now_ns() + (uint64_t)timeout_ms * 1000000;
+}
+
+int ur_rs_left_ms(uint64_t deadline_ns)
+{
+	uint64_t now;
+
+	if (!deadline_ns)
+		return -1;
+	now = ur_rs_now_ns();
+	return now >= deadline_ns ? 0 : (int)((deadline_ns - now + 999999) / 1000000);
+}
+
 /* A connection that is up reports its end by completions; before, events tell. */
 unsigned ur_rs_fds(const struct ur_rs *rs, struct pollfd fds[UR_RS_FDS_MAX])
 {
@@ -23,7 +38,7 @@ unsigned ur_rs_fds(const struct ur_rs *rs, struct pollfd fds[UR_RS_FDS_MAX])
 		fds[n++] = (struct pollfd){.fd = rs->udp->comp->fd, .events = POLLIN};
 	if (rs->state == UR_RS_LISTENING || ur_rs_is_opening(rs))
 		fds[n++] = (struct pollfd){.fd = rs->channel->fd, .events = POLLIN};
-	if (rs->state == UR_RS_CONNECTED || rs->state == UR_RS_ACCEPTING)
+	if (ur_rs_is_up(rs))
 		fds[n++] = (struct pollfd){.fd = rs->link.comp->fd, .events = POLLIN};
 	return n;
 }
@@ -87,36 +102,26 @@ static bool look_busily(struct ur_rs_call *c, unsigned want, ur_rs_test ready)
 	return false;
 }
 
-/* Milliseconds until then, rounded up; -1: for ever. */
-static int left_ms(uint64_t until_ns)
-{
-	uint64_t now;
-
-	if (!until_ns)
-		return -1;
-	now = ur_rs_now_ns();
-	return now >= until_ns ? 0 : (int)((until_ns - now + 999999) / 1000000);
-}
-
 static int sleep_until(struct ur_rs_call *c, unsigned want, ur_rs_test ready, uint64_t until_ns)
 {
 	int rc = 0, left;
+	bool more;
 
 	for (;;) {
 		ur_rs_arm(c->rs, want);
-		ur_rs_progress(c->rs, want);
+		more = ur_rs_progress(c->rs, want);
 		if (is_settled(c, ready))
 			return 0;
-		left = left_ms(until_ns);
+		left = ur_rs_left_ms(until_ns);
 		if (rc || !left)
 			return rc ? rc : EAGAIN;
-		rc = sleep_once(c, want, left);
+		rc = sleep_once(c, want, more ? 0 : left);
 	}
 }
 
 int ur_rs_wait(struct ur_rs_call *c, unsigned want, ur_rs_test ready, bool nonblock, int timeout_ms)
 {
-	uint64_t until_ns = timeout_ms < 0 ? 0 : ur_rs_now_ns() + (uint64_t)timeout_ms * 1000000;
+	uint64_t until_ns = ur_rs_deadline_ns(timeout_ms);
 	int rc = 0;
 
 	ur_rs_progress(c->rs, want);
