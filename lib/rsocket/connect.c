@@ -19,24 +19,32 @@ struct rdma_event_channel *ur_rs_new_channel(void)
 	return NULL;
 }
 
-static int set_id_options(struct ur_rs *rs)
+static int set_id_options(struct rdma_cm_id *id, const struct ur_rs_options *opt)
 {
-	int reuse = rs->opt.reuse, v6only = rs->opt.v6only;
+	int reuse = opt->reuse, v6only = opt->v6only;
 
-	if (rdma_set_option(rs->id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &reuse,
-			    sizeof(reuse)) ||
-	    rdma_set_option(rs->id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &v6only, sizeof(v6only)))
+	if (rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &reuse, sizeof(reuse)) ||
+	    rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &v6only, sizeof(v6only)))
 		return errno;
 	return 0;
 }
 
-static int make_id(struct ur_rs *rs)
+/* *to is written only on success. */
+static int make_id(struct ur_rs *rs, struct rdma_cm_id **to)
 {
+	struct rdma_cm_id *id;
+	int rc;
+
 	if (!rs->channel)
 		rs->channel = ur_rs_new_channel();
-	if (!rs->channel || rdma_create_id(rs->channel, &rs->id, NULL, RDMA_PS_TCP))
+	if (!rs->channel || rdma_create_id(rs->channel, &id, NULL, RDMA_PS_TCP))
 		return errno;
-	return set_id_options(rs);
+	rc = set_id_options(id, &rs->opt);
+	if (rc)
+		rdma_destroy_id(id);
+	else
+		*to = id;
+	return rc;
 }
 
 static int make_udp(struct ur_rs *rs)
@@ -69,7 +77,7 @@ int rsocket(int domain, int type, int protocol)
 	if (!rs)
 		return -1;
 	rs->fd_flags = flags & SOCK_NONBLOCK ? O_NONBLOCK : 0;
-	rc = rs->type == SOCK_DGRAM ? make_udp(rs) : make_id(rs);
+	rc = rs->type == SOCK_DGRAM ? make_udp(rs) : make_id(rs, &rs->id);
 	if (!rc)
 		rc = ur_rs_publish(rs);
 	if (!rc)
@@ -129,6 +137,11 @@ bool ur_rs_is_opening(const struct ur_rs *rs)
 	       rs->state == UR_RS_ACCEPTING;
 }
 
+bool ur_rs_is_decided(const struct ur_rs *rs)
+{
+	return !ur_rs_is_opening(rs);
+}
+
 static void fail(struct ur_rs *rs, int why)
 {
 	rs->state = UR_RS_FAILED;
@@ -185,65 +198,67 @@ static void finish(struct ur_rs *rs, const struct rdma_conn_param *answer)
 	become_connected(rs);
 }
 
-static void handle(struct ur_rs *rs, const struct rdma_cm_event *e)
+/* Goes on as the event says. Returns why there will be no connection, or 0. */
+static int handle(struct ur_rs *rs, const struct rdma_cm_event *e)
 {
-	int rc = 0;
-
 	switch (e->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		rc = rdma_resolve_route(rs->id, RESOLVE_MS) ? errno : 0;
-		break;
+		return rdma_resolve_route(rs->id, RESOLVE_MS) ? errno : 0;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		rc = request(rs);
-		break;
+		return request(rs);
 	case RDMA_CM_EVENT_ESTABLISHED:
 		finish(rs, &e->param.conn);
-		break;
+		return 0;
 	case RDMA_CM_EVENT_REJECTED:
-		rc = ECONNREFUSED;
-		break;
+		return rs->state == UR_RS_ACCEPTING ? ECONNRESET : ECONNREFUSED;
 	case RDMA_CM_EVENT_DISCONNECTED:
-		rc = ECONNRESET;
-		break;
+		return ECONNRESET;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
-		rc = e->status < 0 ? -e->status : ETIMEDOUT;
-		break;
+		return e->status < 0 ? -e->status : ETIMEDOUT;
 	default:
-		break;
+		return 0;
 	}
-	if (rc)
-		fail(rs, rc);
 }
 
 void ur_rs_drive(struct ur_rs *rs)
 {
 	struct rdma_cm_event *e;
+	int why;
 
 	while (ur_rs_is_opening(rs)) {
 		struct pollfd p = {.fd = rs->channel->fd, .events = POLLIN};
 
 		if (poll(&p, 1, 0) <= 0 || rdma_get_cm_event(rs->channel, &e))
 			return;
-		handle(rs, e);
+		why = handle(rs, e);
 		rdma_ack_cm_event(e);
+		/* The program has an accepted socket already, so that one has a connection to lose. */
+		if (why && rs->state == UR_RS_ACCEPTING)
+			ur_rs_lose(rs, why);
+		else if (why)
+			fail(rs, why);
 	}
 }
 
-/* After a failure: the id has had its attempt. */
+/* After a failure the id has had its attempt. Until the next one is bound as that was, the socket stays as it is. */
 static int renew(struct ur_rs *rs)
 {
-	int rc;
+	struct rdma_cm_id *id;
+	int rc = make_id(rs, &id);
 
+	if (rc)
+		return rc;
 	ur_rs_close_link(rs);
 	rdma_destroy_id(rs->id);
-	rs->id = NULL;
-	rs->state = UR_RS_FRESH;
-	rs->error = 0;
-	rc = make_id(rs);
-	return rc || !rs->bound.ss_family ? rc : bind_id(rs, (struct sockaddr *)&rs->bound);
+	rs->id = id;
+	if (rs->bound.ss_family)
+		rc = bind_id(rs, (struct sockaddr *)&rs->bound);
+	if (!rc)
+		rs->state = rs->bound.ss_family ? UR_RS_BOUND : UR_RS_FRESH;
+	return rc;
 }
 
 static int begin(struct ur_rs *rs, const struct sockaddr *addr)
@@ -258,13 +273,23 @@ static int begin(struct ur_rs *rs, const struct sockaddr *addr)
 	return 0;
 }
 
-static int may_connect(const struct ur_rs *rs)
+int ur_rs_take_error(struct ur_rs *rs)
+{
+	int rc = rs->error;
+
+	rs->error = 0;
+	return rc;
+}
+
+/* As in Linux, an attempt that failed without the program's knowledge is told before there is another. */
+static int may_connect(struct ur_rs *rs)
 {
 	switch (rs->state) {
 	case UR_RS_FRESH:
 	case UR_RS_BOUND:
-	case UR_RS_FAILED:
 		return 0;
+	case UR_RS_FAILED:
+		return ur_rs_take_error(rs);
 	case UR_RS_RESOLVING:
 	case UR_RS_CONNECTING:
 		return EALREADY;
@@ -273,19 +298,6 @@ static int may_connect(const struct ur_rs *rs)
 	default:
 		return EISCONN;
 	}
-}
-
-static bool is_decided(const struct ur_rs *rs)
-{
-	return !ur_rs_is_opening(rs);
-}
-
-int ur_rs_take_error(struct ur_rs *rs)
-{
-	int rc = rs->error;
-
-	rs->error = 0;
-	return rc;
 }
 
 int rconnect(int fd, const struct sockaddr *addr, socklen_t len)
@@ -306,7 +318,7 @@ int rconnect(int fd, const struct sockaddr *addr, socklen_t len)
 	if (!rc)
 		rc = begin(c.rs, addr);
 	if (!rc)
-		rc = ur_rs_wait(&c, UR_RS_WANT_TX, is_decided, nonblock, -1);
+		rc = ur_rs_wait(&c, UR_RS_WANT_TX, ur_rs_is_decided, nonblock, c.rs->opt.send_ms);
 	if (rc == EAGAIN)
 		rc = EINPROGRESS;
 	if (!rc && c.rs->state == UR_RS_FAILED)
@@ -316,7 +328,7 @@ int rconnect(int fd, const struct sockaddr *addr, socklen_t len)
 
 int ur_rs_wait_connected(struct ur_rs_call *c, bool nonblock, int timeout_ms)
 {
-	int rc = ur_rs_wait(c, UR_RS_WANT_TX, is_decided, nonblock, timeout_ms);
+	int rc = ur_rs_wait(c, UR_RS_WANT_TX, ur_rs_is_decided, nonblock, timeout_ms);
 
 	if (rc)
 		return rc;

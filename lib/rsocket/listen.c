@@ -89,8 +89,9 @@ static int answer(struct ur_rs *rs, const struct ur_rs_offer *offer)
 	ur_rs_make_offer(rs, own);
 	/* Before the peer's confirmation can come. */
 	rs->state = UR_RS_ACCEPTING;
+	/* The caller has gone meanwhile. */
 	if (rdma_accept(rs->id, &param))
-		return errno;
+		return EPROTO;
 	return ur_rs_publish(rs);
 }
 
@@ -100,7 +101,7 @@ static void refuse(struct rdma_cm_id *id)
 	rdma_destroy_id(id);
 }
 
-/* Makes a socket of the request. EPROTO: the peer does not speak the protocol, and is refused. */
+/* Makes a socket of the request. EPROTO: the peer does not speak the protocol and is refused, or there is none any more. */
 static int take_request(struct ur_rs *listener, struct ur_rs **to)
 {
 	struct rdma_cm_event *e = listener->request;
