@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <limits.h>
+
 #include "rsocket/dgram.h"
 #include "rsocket/post.h"
 
@@ -14,24 +16,19 @@ static bool may_say(const struct ur_rs *rs)
 	return rs->state != UR_RS_CONNECTED || rs->link.controls;
 }
 
-static bool is_decided(const struct ur_rs *rs)
-{
-	return !ur_rs_is_opening(rs);
-}
-
 /*
  * What was written is under way; a program that ends now would take it along. So this waits until the peer has it, which needs
- * nothing of the peer's program.
+ * nothing of the peer's program. It also waits for what another thread has said: rclose() sends that thread away.
  */
 static void say(struct ur_rs_call *c, enum ur_rs_control what, int linger_ms)
 {
 	struct ur_rs *rs = c->rs;
 
-	if (!ur_rs_wait(c, UR_RS_WANT_TX, may_say, false, linger_ms) &&
-	    rs->state == UR_RS_CONNECTED && !rs->said_bye) {
+	if (ur_rs_wait(c, UR_RS_WANT_TX, may_say, false, linger_ms) || rs->state != UR_RS_CONNECTED)
+		return;
+	if (!rs->said_bye)
 		ur_rs_post_control(rs, what);
-		ur_rs_wait(c, UR_RS_WANT_TX, is_sent, false, linger_ms);
-	}
+	ur_rs_wait(c, UR_RS_WANT_TX, is_sent, false, linger_ms);
 }
 
 /* RSOCKET-CLOSE-01 */
@@ -65,7 +62,7 @@ int rshutdown(int fd, int how)
 		return ur_rs_leave(&c, 0);
 	}
 	if (!rc && c.rs->state == UR_RS_ACCEPTING)
-		ur_rs_wait(&c, UR_RS_WANT_TX, is_decided, false, UR_RS_LINGER_MS);
+		ur_rs_wait(&c, UR_RS_WANT_TX, ur_rs_is_decided, false, UR_RS_LINGER_MS);
 	ur_rs_progress(c.rs, 0);
 	if (!rc && c.rs->state != UR_RS_CONNECTED && c.rs->state != UR_RS_ENDED)
 		rc = ENOTCONN;
@@ -81,7 +78,8 @@ static int linger_ms(const struct ur_rs *rs)
 
 	if (!l->l_onoff)
 		return UR_RS_LINGER_MS;
-	return l->l_linger > 0 && l->l_linger < 86400 ? l->l_linger * 1000 : 0;
+	/* As in Linux, a negative time is a very long one. */
+	return l->l_linger < 0 || l->l_linger > INT_MAX / 1000 ? INT_MAX : l->l_linger * 1000;
 }
 
 int rclose(int fd)
@@ -106,7 +104,7 @@ int rclose(int fd)
 		return ur_rs_leave(&c, 0);
 	}
 	if (linger && c.rs->state == UR_RS_ACCEPTING)
-		ur_rs_wait(&c, UR_RS_WANT_TX, is_decided, false, linger);
+		ur_rs_wait(&c, UR_RS_WANT_TX, ur_rs_is_decided, false, linger);
 	if (linger)
 		shut(&c, true, true, linger);
 	return ur_rs_leave(&c, 0);
