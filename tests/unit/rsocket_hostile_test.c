@@ -1,24 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "rsocket/flow.h"
-#include "rsocket_pair.h"
+#include "rsocket_peer.h"
 
-/*
- * A peer that speaks the protocol as it likes, by verbs, against an rsocket. Whatever it says ends its own connection at
- * most. RSOCKET-HOSTILE-01
- */
+/* Whatever a peer says ends its own connection at most. RSOCKET-HOSTILE-01 */
 
 TestSuite(rsocket_hostile, .init = setup, .timeout = 60);
 
 #define CREDITS 384 /* that an rsocket offers */
-
-static uint8_t memory[4096] __attribute__((aligned(16)));
-
-struct peer {
-	struct rdma_cm_id *id;
-	struct ibv_mr *mr;
-	struct ur_rs_offer theirs;
-	int listener, fd; /* the rsockets */
-};
 
 static struct rdma_cm_id *call(const void *offer, size_t len)
 {
@@ -32,66 +19,6 @@ static struct rdma_cm_id *call(const void *offer, size_t len)
 	return id;
 }
 
-static void post_receive(struct rdma_cm_id *id)
-{
-	struct ibv_recv_wr wr = {0}, *bad;
-
-	cr_assert_eq(ibv_post_recv(id->qp, &wr, &bad), 0);
-}
-
-/* Connected: memory[] has two targets at 0, and a buffer of 2048 bytes behind. */
-static struct peer connect_peer(uint32_t rkey_spoiled)
-{
-	struct peer p = {.listener = serve(IP_B)};
-	struct ur_rs_offer own = {.credits = 16, .has_maps = true};
-	uint8_t bytes[UR_RS_OFFER_BYTES];
-	struct rdma_cm_event *e;
-	int maps = 2;
-
-	rsetsockopt(p.listener, SOL_RDMA, RDMA_IOMAPSIZE, &maps, sizeof(maps));
-	p.id = resolve(IP_B, RDMA_PS_TCP);
-	make_qp(p.id);
-	for (int i = 0; i < 4; i++)
-		post_receive(p.id);
-	p.mr = ibv_reg_mr(p.id->pd, memory, sizeof(memory),
-			  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	cr_assert_not_null(p.mr);
-	own.targets = (struct ur_rs_place){(uintptr_t)memory, p.mr->rkey, 2};
-	own.buffer =
-		(struct ur_rs_place){(uintptr_t)memory + 2048, p.mr->rkey ^ rkey_spoiled, 2048};
-	ur_rs_put_offer(bytes, &own);
-	param.private_data = bytes;
-	param.private_data_len = sizeof(bytes);
-	cr_assert_eq(rdma_connect(p.id, &param), 0);
-	p.fd = raccept(p.listener, NULL, NULL);
-	cr_assert_geq(p.fd, 0, "%s", strerror(errno));
-	e = next_event(ch[A], RDMA_CM_EVENT_ESTABLISHED);
-	cr_assert(ur_rs_get_offer(e->param.conn.private_data, UR_RS_OFFER_BYTES, &p.theirs));
-	rdma_ack_cm_event(e);
-	return p;
-}
-
-static void reap(struct peer *p)
-{
-	struct ibv_wc wc;
-	uint64_t until = now_ms() + PATIENCE_MS;
-
-	while (!ibv_poll_cq(p->id->send_cq, 1, &wc))
-		cr_assert_lt(now_ms(), until);
-}
-
-/* A message without data; what it says is not true. */
-static void say(struct peer *p, uint32_t word)
-{
-	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
-				 .send_flags = IBV_SEND_SIGNALED,
-				 .imm_data = htonl(word)},
-			   *bad;
-
-	cr_assert_eq(ibv_post_send(p->id->qp, &wr, &bad), 0);
-	reap(p);
-}
-
 static void expect_broken(struct peer *p)
 {
 	char c;
@@ -102,9 +29,7 @@ static void expect_broken(struct peer *p)
 	expect(ch[A], RDMA_CM_EVENT_DISCONNECTED);
 	cr_expect_eq(rclose(p->fd), 0);
 	expect_others_work(p->listener);
-	rclose(p->listener);
-	free_id(p->id);
-	ibv_dereg_mr(p->mr);
+	drop_peer(p);
 }
 
 Test(rsocket_hostile, honest_words_are_accepted)
@@ -121,9 +46,7 @@ Test(rsocket_hostile, honest_words_are_accepted)
 	put(p.fd, "fine", 4);
 	rclose(p.fd);
 	cr_expect_arr_eq(memory + 2048, "fine", 4);
-	rclose(p.listener);
-	free_id(p.id);
-	ibv_dereg_mr(p.mr);
+	drop_peer(&p);
 }
 
 Test(rsocket_hostile, an_offer_of_another_version_is_refused)
@@ -140,6 +63,31 @@ Test(rsocket_hostile, an_offer_of_another_version_is_refused)
 	set_nonblocking(listener, false);
 	expect_others_work(listener);
 	rclose(listener);
+}
+
+/* An answer that is none: here the peer is the listener. RSOCKET-OFFER-02 */
+Test(rsocket_hostile, an_answer_without_an_offer_is_a_protocol_error)
+{
+	struct rdma_cm_id *listener = listen_at(IP_B, RDMA_PS_TCP, 0), *b;
+	struct pollfd p[2] = {{.fd = ch[B]->fd, .events = POLLIN}, {.events = POLLOUT}};
+	struct rdma_conn_param bad = param;
+	int fd = new_socket(IP_B);
+
+	set_nonblocking(fd, true);
+	cr_assert_eq(try_connect(fd, IP_B), EINPROGRESS);
+	p[1].fd = fd;
+	cr_assert_eq(rpoll(p, 2, PATIENCE_MS), 1);
+	b = expect(ch[B], RDMA_CM_EVENT_CONNECT_REQUEST);
+	make_qp(b);
+	bad.private_data = (uint8_t[UR_RS_OFFER_BYTES]){UR_RS_VERSION, 0, 0, 0};
+	bad.private_data_len = UR_RS_OFFER_BYTES;
+	cr_assert_eq(rdma_accept(b, &bad), 0);
+	cr_expect(await(fd, POLLOUT) & POLLERR);
+	cr_expect_eq(error_of(fd), EPROTO);
+	rclose(fd);
+	free_id(b);
+	free_id(listener);
+	expect_others_work(serve(IP_B));
 }
 
 Test(rsocket_hostile, more_data_than_the_buffer_has)
@@ -217,6 +165,23 @@ Test(rsocket_hostile, a_message_that_is_no_write)
 	expect_broken(&p);
 }
 
+/* RSOCKET-TARGET-01. Before its message an entry may be there in part. */
+Test(rsocket_hostile, a_target_counts_when_its_message_has_come)
+{
+	struct peer p = connect_peer(0);
+	static const uint8_t all[2048];
+
+	put(p.fd, all, sizeof(all));
+	write_target(&p, IBV_WR_RDMA_WRITE);
+	cr_expect_eq(errno_of(rsend(p.fd, "x", 1, MSG_DONTWAIT)), EAGAIN);
+	say(&p, ur_rs_word(UR_RS_CREDIT, 16));
+	cr_expect_eq(errno_of(rsend(p.fd, "x", 1, MSG_DONTWAIT)), EAGAIN);
+	write_target(&p, IBV_WR_RDMA_WRITE_WITH_IMM);
+	put(p.fd, "x", 1);
+	rclose(p.fd);
+	drop_peer(&p);
+}
+
 /* Its own buffer is none: it is the one that refuses the WRITE. */
 Test(rsocket_hostile, a_buffer_that_does_not_exist)
 {
@@ -227,9 +192,7 @@ Test(rsocket_hostile, a_buffer_that_does_not_exist)
 	cr_expect_eq(errno_of(rrecv(p.fd, &c, 1, 0)), ECONNRESET);
 	rclose(p.fd);
 	expect_others_work(p.listener);
-	rclose(p.listener);
-	free_id(p.id);
-	ibv_dereg_mr(p.mr);
+	drop_peer(&p);
 }
 
 /* What it may write is only what was offered. */
@@ -250,7 +213,5 @@ Test(rsocket_hostile, memory_before_the_tables)
 	cr_expect_eq(errno_of(rrecv(p.fd, &c, 1, 0)), ECONNRESET);
 	rclose(p.fd);
 	expect_others_work(p.listener);
-	rclose(p.listener);
-	free_id(p.id);
-	ibv_dereg_mr(p.mr);
+	drop_peer(&p);
 }

@@ -9,6 +9,7 @@
 #include <rdma/rsocket.h>
 
 #include "rdmacm_pair.h"
+#include "rsocket/socket.h"
 
 /* Rsockets over the two endpoints of rdmacm_pair.h: a listener at B, and connections from A. */
 
@@ -61,6 +62,21 @@ static inline short await(int fd, short events)
 
 	cr_assert_eq(rpoll(&p, 1, PATIENCE_MS), 1, "nothing happens");
 	return p.revents;
+}
+
+/* Until a thread sleeps in a call that reads from the socket. */
+static inline void await_reader(int fd)
+{
+	struct ur_rs *rs = ur_rs_hold(fd);
+	bool asleep = false;
+
+	cr_assert_not_null(rs);
+	while (!asleep) {
+		pthread_mutex_lock(&rs->lock);
+		asleep = rs->waiting_rx;
+		pthread_mutex_unlock(&rs->lock);
+	}
+	ur_rs_release(rs);
 }
 
 static inline int error_of(int fd)

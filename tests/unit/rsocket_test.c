@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <limits.h>
 #include <sys/wait.h>
 
 #include "rsocket_pair.h"
@@ -53,6 +54,9 @@ Test(rsocket, without_a_listener_it_is_refused_and_may_try_again)
 	set_nonblocking(fd, true);
 	cr_expect_eq(errno_of(rconnect(fd, &to.sa, sizeof(to.in))), EINPROGRESS);
 	cr_expect_eq(errno_of(rconnect(fd, &to.sa, sizeof(to.in))), EALREADY);
+	cr_expect(await(fd, POLLOUT) & POLLERR);
+	cr_expect_eq(errno_of(rconnect(fd, &to.sa, sizeof(to.in))), ECONNREFUSED);
+	cr_expect_eq(errno_of(rconnect(fd, &to.sa, sizeof(to.in))), EINPROGRESS, "told once");
 	cr_expect(await(fd, POLLOUT) & POLLERR);
 	cr_expect_eq(error_of(fd), ECONNREFUSED);
 	listener = serve(IP_B);
@@ -346,6 +350,41 @@ Test(rsocket, a_peers_shutdown_does_not_stop_what_was_sent)
 	rclose(listener);
 }
 
+/* As in Linux: it keeps no call waiting, and takes nothing away. */
+Test(rsocket, what_comes_after_shut_rd_can_be_read)
+{
+	int listener = serve(IP_B), fd[SIDES];
+	char c;
+
+	link_up(listener, fd);
+	put(fd[A], "old", 3);
+	cr_expect(await(fd[B], POLLIN) & POLLIN);
+	cr_expect_eq(rshutdown(fd[B], SHUT_RD), 0);
+	want(fd[B], "o");
+	put(fd[A], "new", 3);
+	rclose(fd[A]);
+	want(fd[B], "ldnew");
+	cr_expect_eq(rrecv(fd[B], &c, 1, 0), 0);
+	rclose(fd[B]);
+	rclose(listener);
+}
+
+Test(rsocket, only_a_linger_of_zero_resets)
+{
+	static const struct linger some[] = {{1, 86400}, {1, -1}, {1, INT_MAX}};
+	int listener = serve(IP_B), fd[SIDES];
+	char c;
+
+	for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
+		link_up(listener, fd);
+		rsetsockopt(fd[A], SOL_SOCKET, SO_LINGER, &some[i], sizeof(some[i]));
+		rclose(fd[A]);
+		cr_expect_eq(rrecv(fd[B], &c, 1, 0), 0, "%d s", some[i].l_linger);
+		rclose(fd[B]);
+	}
+	rclose(listener);
+}
+
 Test(rsocket, a_reset_is_reported_once)
 {
 	int listener = serve(IP_B), fd[SIDES];
@@ -376,7 +415,7 @@ Test(rsocket, close_wakes_a_thread_that_reads)
 
 	link_up(listener, fd);
 	pthread_create(&t, NULL, read_one, &fd[B]);
-	pause_ms(50);
+	await_reader(fd[B]);
 	rclose(fd[B]);
 	pthread_join(t, &why);
 	cr_expect_eq((uintptr_t)why, EBADF);
@@ -392,7 +431,7 @@ Test(rsocket, a_thread_may_be_cancelled_while_it_reads)
 
 	link_up(listener, fd);
 	pthread_create(&t, NULL, read_one, &fd[B]);
-	pause_ms(50);
+	await_reader(fd[B]);
 	pthread_cancel(t);
 	pthread_join(t, &end);
 	cr_expect_eq(end, PTHREAD_CANCELED);
@@ -450,6 +489,8 @@ Test(rsocket, poll_watches_sockets_and_pipes_together)
 	FD_SET(ends[0], &r);
 	cr_expect_eq(rselect(FD_SETSIZE, &r, NULL, NULL, NULL), 2);
 	cr_expect(!FD_ISSET(fd[A], &r) && FD_ISSET(fd[B], &r) && FD_ISSET(ends[0], &r));
+	cr_expect_eq(errno_of(rselect(1, NULL, NULL, NULL, &(struct timeval){-1, 0})), EINVAL);
+	cr_expect_eq(errno_of(rselect(1, NULL, NULL, NULL, &(struct timeval){0, -1})), EINVAL);
 	close(ends[0]);
 	close(ends[1]);
 	rclose(fd[A]);
@@ -457,10 +498,12 @@ Test(rsocket, poll_watches_sockets_and_pipes_together)
 	rclose(listener);
 }
 
-static void *write_later(void *arg)
+static void *write_to_sleeper(void *arg)
 {
-	pause_ms(50);
-	put(*(int *)arg, "z", 1);
+	const int *fd = arg;
+
+	await_reader(fd[B]);
+	put(fd[A], "z", 1);
 	return NULL;
 }
 
@@ -470,11 +513,11 @@ Test(rsocket, poll_sleeps_until_data_comes)
 	pthread_t t;
 
 	link_up(listener, fd);
-	pthread_create(&t, NULL, write_later, &fd[A]);
+	pthread_create(&t, NULL, write_to_sleeper, fd);
 	cr_expect(await(fd[B], POLLIN) & POLLIN);
 	want(fd[B], "z");
 	pthread_join(t, NULL);
-	pthread_create(&t, NULL, write_later, &fd[A]);
+	pthread_create(&t, NULL, write_to_sleeper, fd);
 	want(fd[B], "z");
 	pthread_join(t, NULL);
 	rclose(fd[A]);
@@ -502,7 +545,7 @@ static int set_option(int fd, int level, int name, int value)
 
 Test(rsocket, options_are_kept)
 {
-	int fd = new_socket(IP_B);
+	int fd = new_socket(IP_B), caller;
 	struct timeval brief = {0, 20000};
 	char c;
 
@@ -528,6 +571,10 @@ Test(rsocket, options_are_kept)
 	fd = serve(IP_B);
 	rsetsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &brief, sizeof(brief));
 	cr_expect_eq(errno_of(raccept(fd, NULL, NULL)), EAGAIN);
+	caller = new_socket(IP_B);
+	rsetsockopt(caller, SOL_SOCKET, SO_SNDTIMEO, &brief, sizeof(brief));
+	cr_expect_eq(try_connect(caller, IP_B), EINPROGRESS, "nobody accepts");
+	rclose(caller);
 	rclose(fd);
 }
 
