@@ -74,7 +74,8 @@ static void take_receive(struct ur_rs *rs, const struct ibv_wc *wc)
 		return; /* the queue pair goes */
 	header = wc->byte_len < GRH_BYTES
 			 ? 0
-			 : ur_rs_get_send(d->buf + GRH_BYTES, wc->byte_len - GRH_BYTES, &d->from);
+			 : ur_rs_get_send(d->buf + GRH_BYTES, wc->byte_len - GRH_BYTES,
+					  rs->domain, &d->from);
 	if (!header || !is_wanted(rs, d)) {
 		give_back(rs->udp, d);
 		return;

@@ -107,15 +107,16 @@ static inline size_t ur_rs_put_send(uint8_t *to, const union ur_rs_addr *own)
 	return to[1];
 }
 
-/* RSOCKET-UDP-02. The same for the other. */
-static inline size_t ur_rs_get_send(const uint8_t *from, size_t len, union ur_rs_addr *peer)
+/* RSOCKET-UDP-02. The same for the other. `family` is the socket's. */
+static inline size_t ur_rs_get_send(const uint8_t *from, size_t len, int family,
+				    union ur_rs_addr *peer)
 {
 	if (len < 8)
 		return 0;
-	if (from[0] == 4 && from[1] == 8) {
+	if (family == AF_INET && from[0] == 4 && from[1] == 8) {
 		*peer = (union ur_rs_addr){.in = {.sin_family = AF_INET}};
 		memcpy(&peer->in.sin_addr, from + 4, 4);
-	} else if (from[0] == 6 && from[1] == 24 && len >= 24) {
+	} else if (family == AF_INET6 && from[0] == 6 && from[1] == 24 && len >= 24) {
 		*peer = (union ur_rs_addr){.in6 = {.sin6_family = AF_INET6}};
 		memcpy(&peer->in6.sin6_flowinfo, from + 4, 4);
 		memcpy(&peer->in6.sin6_addr, from + 8, 16);

@@ -74,11 +74,11 @@ Test(rsocket_dgram, sends_tell_the_address_that_they_come_from)
 
 	cr_assert_eq(ur_rs_put_send(got, &a), 8);
 	cr_expect_arr_eq(got, want, sizeof(want));
-	cr_assert_eq(ur_rs_get_send(got, 8, &from), 8);
+	cr_assert_eq(ur_rs_get_send(got, 8, AF_INET, &from), 8);
 	cr_expect(ur_rs_same_addr(&from, &a));
 	cr_expect_not(ur_rs_same_addr(&from, &b));
 	cr_assert_eq(ur_rs_put_send(got, &b), 24);
-	cr_assert_eq(ur_rs_get_send(got, 24, &from), 24);
+	cr_assert_eq(ur_rs_get_send(got, 24, AF_INET6, &from), 24);
 	cr_expect(ur_rs_same_addr(&from, &b));
 }
 
@@ -90,14 +90,27 @@ Test(rsocket_dgram, no_header_reaches_beyond_its_datagram)
 
 	ur_rs_put_send(good, &b);
 	for (size_t len = 0; len < 24; len++)
-		cr_expect_eq(ur_rs_get_send(good, len, &from), 0, "%zu bytes", len);
+		cr_expect_eq(ur_rs_get_send(good, len, AF_INET6, &from), 0, "%zu bytes", len);
 	ur_rs_put_send(good, &a);
 	for (size_t len = 0; len < 8; len++)
-		cr_expect_eq(ur_rs_get_send(good, len, &from), 0, "%zu bytes", len);
+		cr_expect_eq(ur_rs_get_send(good, len, AF_INET, &from), 0, "%zu bytes", len);
 	good[1] = 200;
-	cr_expect_eq(ur_rs_get_send(good, sizeof(good), &from), 0);
+	cr_expect_eq(ur_rs_get_send(good, sizeof(good), AF_INET, &from), 0);
 	good[0] = 5;
 	good[1] = 8;
-	cr_expect_eq(ur_rs_get_send(good, sizeof(good), &from), 0);
+	cr_expect_eq(ur_rs_get_send(good, sizeof(good), AF_INET, &from), 0);
+	cr_expect(ur_rs_same_addr(&from, &a), "nothing is written");
+}
+
+/* RSOCKET-UDP-02 */
+Test(rsocket_dgram, sends_of_the_other_family_are_dropped)
+{
+	union ur_rs_addr a = v4(), b = v6(), from = a;
+	uint8_t good[UR_RS_HEADER_MAX];
+
+	ur_rs_put_send(good, &b);
+	cr_expect_eq(ur_rs_get_send(good, sizeof(good), AF_INET, &from), 0);
+	ur_rs_put_send(good, &a);
+	cr_expect_eq(ur_rs_get_send(good, sizeof(good), AF_INET6, &from), 0);
 	cr_expect(ur_rs_same_addr(&from, &a), "nothing is written");
 }
