@@ -5,7 +5,6 @@
 
 #include "rsocket/dgram.h"
 
-#define GRH_BYTES  40
 #define SPARES	   16 /* datagrams that have come by UDP and were not read */
 #define BATCH	   16
 #define BATCHES	   64
@@ -57,12 +56,12 @@ static void give_back(struct ur_rs_udp *u, struct ur_rs_dgram *d)
 		TAILQ_INSERT_TAIL(&u->spare, d, link);
 }
 
-/* A connected socket hears its peer only. */
-static bool is_wanted(const struct ur_rs *rs, const struct ur_rs_dgram *d)
+/* A connected socket hears its peer only. RSOCKET-UDP-05 */
+static bool hears(const struct ur_rs *rs, const union ur_rs_addr *from)
 {
 	const union ur_rs_addr *peer = &rs->udp->connected_to;
 
-	return !rs->shut_rd && (!peer->sa.sa_family || ur_rs_same_addr(peer, &d->from));
+	return !peer->sa.sa_family || ur_rs_same_addr(peer, from);
 }
 
 static void take_receive(struct ur_rs *rs, const struct ibv_wc *wc)
@@ -72,15 +71,15 @@ static void take_receive(struct ur_rs *rs, const struct ibv_wc *wc)
 
 	if (wc->status != IBV_WC_SUCCESS)
 		return; /* the queue pair goes */
-	header = wc->byte_len < GRH_BYTES
+	header = wc->byte_len < UR_RS_GRH_BYTES
 			 ? 0
-			 : ur_rs_get_send(d->buf + GRH_BYTES, wc->byte_len - GRH_BYTES,
+			 : ur_rs_get_send(d->buf + UR_RS_GRH_BYTES, wc->byte_len - UR_RS_GRH_BYTES,
 					  rs->domain, &d->from);
-	if (!header || !is_wanted(rs, d)) {
+	if (!header || rs->shut_rd || !hears(rs, &d->from)) {
 		give_back(rs->udp, d);
 		return;
 	}
-	d->skip = GRH_BYTES + (uint32_t)header;
+	d->skip = UR_RS_GRH_BYTES + (uint32_t)header;
 	d->bytes = wc->byte_len - d->skip;
 	TAILQ_INSERT_TAIL(&rs->udp->queue, d, link);
 	ur_rs_ring(rs, UR_RS_WANT_RX);
@@ -119,13 +118,14 @@ static ssize_t send_udp(struct ur_rs *rs, const struct ur_rs_dest *to, enum ur_r
 	return sendmsg(rs->udp->fd, &msg, MSG_NOSIGNAL);
 }
 
-/* A datagram by UDP. The spare place is not needed for one without data. */
+/* A datagram by UDP. The spare place is not needed for one without data. Of a stranger, nothing is kept but its number. */
 static void take_udp(struct ur_rs *rs, struct ur_rs_dgram *d, size_t len)
 {
 	enum ur_rs_udp_op op;
 	uint32_t qpn;
 	size_t header = ur_rs_get_udp(d->buf, len, d->from.sa.sa_family, &op, &qpn);
-	struct ur_rs_dest *peer = header ? ur_rs_udp_dest(rs, &d->from) : NULL;
+	struct ur_rs_dest *peer =
+		header && hears(rs, &d->from) ? ur_rs_udp_dest(rs, &d->from) : NULL;
 
 	if (!peer) {
 		give_back(rs->udp, d);
@@ -133,8 +133,8 @@ static void take_udp(struct ur_rs *rs, struct ur_rs_dgram *d, size_t len)
 	}
 	if (op == UR_RS_UDP_DATA)
 		send_udp(rs, peer, UR_RS_UDP_CTRL, NULL, 0);
-	ur_rs_udp_learn(peer, qpn);
-	if (op != UR_RS_UDP_DATA || !is_wanted(rs, d)) {
+	peer->qpn = qpn;
+	if (op != UR_RS_UDP_DATA || rs->shut_rd) {
 		give_back(rs->udp, d);
 		return;
 	}
@@ -144,12 +144,12 @@ static void take_udp(struct ur_rs *rs, struct ur_rs_dgram *d, size_t len)
 	ur_rs_ring(rs, UR_RS_WANT_RX);
 }
 
-/* What finds no place stays in the kernel's buffer. */
+/* What finds no place stays in the kernel's buffer. Each datagram may make a peer known, so their number is bounded, too. */
 static void poll_udp(struct ur_rs *rs)
 {
 	struct ur_rs_dgram *d;
 
-	while ((d = TAILQ_FIRST(&rs->udp->spare))) {
+	for (unsigned i = 0; i < BATCH && (d = TAILQ_FIRST(&rs->udp->spare)); i++) {
 		socklen_t from_len = sizeof(d->from);
 		ssize_t n =
 			recvfrom(rs->udp->fd, d->buf, UR_RS_DGRAM_BYTES, 0, &d->from.sa, &from_len);
@@ -161,6 +161,16 @@ static void poll_udp(struct ur_rs *rs)
 	}
 }
 
+static void look_for_room(struct ur_rs *rs)
+{
+	struct pollfd p = {.fd = rs->udp->fd, .events = POLLOUT};
+
+	if (!rs->udp->full || poll(&p, 1, 0) <= 0 || !(p.revents & POLLOUT))
+		return;
+	rs->udp->full = false;
+	ur_rs_ring(rs, UR_RS_WANT_TX);
+}
+
 void ur_rs_udp_progress(struct ur_rs *rs)
 {
 	struct ur_rs_udp_port *p;
@@ -168,6 +178,7 @@ void ur_rs_udp_progress(struct ur_rs *rs)
 	SLIST_FOREACH(p, &rs->udp->ports, link)
 	poll_port(rs, p);
 	poll_udp(rs);
+	look_for_room(rs);
 }
 
 void ur_rs_udp_arm(struct ur_rs *rs)
@@ -189,6 +200,7 @@ static bool may_receive(const struct ur_rs *rs)
 	return rs->shut_rd || !TAILQ_EMPTY(&rs->udp->queue);
 }
 
+/* A thread that waits does not say for which peer, so all ports must have room. */
 static bool may_send(const struct ur_rs *rs)
 {
 	const struct ur_rs_udp_port *p;
@@ -196,7 +208,7 @@ static bool may_send(const struct ur_rs *rs)
 	SLIST_FOREACH(p, &rs->udp->ports, link)
 	if (!p->free_cnt)
 		return false;
-	return true;
+	return !rs->udp->full;
 }
 
 static bool is_sent(const struct ur_rs *rs)
@@ -215,20 +227,27 @@ short ur_rs_udp_events(const struct ur_rs *rs)
 		       (may_send(rs) ? POLLOUT | POLLWRNORM : 0));
 }
 
-/* As with UDP, what does not fit is lost. */
+/* Without a spare place a datagram stays in the kernel's buffer, and a thread that waits to send would never sleep. */
+short ur_rs_udp_kernel_events(const struct ur_rs *rs)
+{
+	return (short)((TAILQ_EMPTY(&rs->udp->spare) ? 0 : POLLIN) | (rs->udp->full ? POLLOUT : 0));
+}
+
+/* As with UDP, what does not fit is lost. RSOCKET-UDP-06 */
 ssize_t ur_rs_udp_receive(struct ur_rs_call *c, struct ur_rs_iov *v, int flags,
 			  struct sockaddr *from, socklen_t *len)
 {
 	struct ur_rs *rs = c->rs;
 	struct ur_rs_dgram *d;
-	size_t bytes;
+	size_t bytes, whole;
 	int rc = ur_rs_wait(c, UR_RS_WANT_RX, may_receive,
 			    rs->fd_flags & O_NONBLOCK || flags & MSG_DONTWAIT, rs->opt.recv_ms);
 
 	d = TAILQ_FIRST(&rs->udp->queue);
 	if (rc || !d)
 		return ur_rs_leave(c, rc);
-	bytes = d->bytes < v->bytes ? d->bytes : v->bytes;
+	whole = d->bytes;
+	bytes = whole < v->bytes ? whole : v->bytes;
 	ur_rs_iov_put(v, d->buf + d->skip, bytes);
 	if (from && len)
 		ur_rs_copy_address(from, len, &d->from.sa);
@@ -237,7 +256,7 @@ ssize_t ur_rs_udp_receive(struct ur_rs_call *c, struct ur_rs_iov *v, int flags,
 		give_back(rs->udp, d);
 	}
 	ur_rs_leave(c, 0);
-	return (ssize_t)bytes;
+	return (ssize_t)(flags & MSG_TRUNC ? whole : bytes);
 }
 
 /* ---- sending ---- */
@@ -254,12 +273,17 @@ static int take_address(const struct ur_rs *rs, const struct sockaddr *addr, soc
 	return 0;
 }
 
-/* The kernel's socket gets its port. It is not connected itself, because the peer may answer from another address. */
+/* The kernel's socket gets its port. It is not connected itself: strangers' SENDs have to be dropped here anyway. */
 int ur_rs_udp_connect(struct ur_rs_call *c, const struct sockaddr *addr, socklen_t len)
 {
 	union ur_rs_addr to;
-	int rc = take_address(c->rs, addr, len, &to);
+	int rc;
 
+	if (addr && len >= sizeof(sa_family_t) && addr->sa_family == AF_UNSPEC) {
+		c->rs->udp->connected_to = (union ur_rs_addr){0};
+		return ur_rs_leave(c, 0);
+	}
+	rc = take_address(c->rs, addr, len, &to);
 	if (!rc)
 		rc = ur_rs_udp_name(c->rs);
 	if (!rc && !ur_rs_udp_dest(c->rs, &to))
@@ -282,11 +306,11 @@ int ur_rs_udp_name(struct ur_rs *rs)
 	return bind(rs->udp->fd, &own.sa, ur_rs_addr_bytes(&own)) ? errno : 0;
 }
 
-static int post(struct ur_rs_dest *to, struct ur_rs_iov *v)
+static int post(struct ur_rs_dest *to, struct ibv_ah *ah, struct ur_rs_iov *v)
 {
 	struct ur_rs_udp_port *p = to->port;
 	uint32_t i = p->free_sends[--p->free_cnt];
-	uint8_t *at = p->memory + p->receive_cnt * (size_t)(GRH_BYTES + UR_RS_DGRAM_BYTES) +
+	uint8_t *at = p->memory + p->receive_cnt * (size_t)(UR_RS_GRH_BYTES + UR_RS_DGRAM_BYTES) +
 		      i * (size_t)UR_RS_DGRAM_BYTES;
 	size_t header = ur_rs_put_send(at, &p->own), bytes = v->bytes;
 	struct ibv_sge sge = {(uintptr_t)at, (uint32_t)(header + bytes), p->mr->lkey};
@@ -294,7 +318,7 @@ static int post(struct ur_rs_dest *to, struct ur_rs_iov *v)
 				 .sg_list = &sge,
 				 .num_sge = 1,
 				 .opcode = IBV_WR_SEND,
-				 .wr.ud = {to->ah, to->qpn, RDMA_UDP_QKEY}},
+				 .wr.ud = {ah, to->qpn, RDMA_UDP_QKEY}},
 			   *bad;
 
 	ur_rs_iov_get(v, at + header, bytes);
@@ -304,26 +328,42 @@ static int post(struct ur_rs_dest *to, struct ur_rs_iov *v)
 	return EIO;
 }
 
-static int send_one(struct ur_rs_call *c, const union ur_rs_addr *to, struct ur_rs_iov *v,
+/* EAGAIN: its port, or the kernel's socket, has no room. */
+static int try_send(struct ur_rs *rs, const union ur_rs_addr *to, struct ur_rs_iov v)
+{
+	struct ur_rs_dest *d = ur_rs_udp_dest(rs, to);
+	uint8_t data[UR_RS_DGRAM_BYTES];
+	size_t bytes = v.bytes;
+	struct ibv_ah *ah;
+
+	if (!d)
+		return errno;
+	if (bytes > d->port->bytes_max - (rs->domain == AF_INET6 ? UR_RS_HEADER_MAX : 16))
+		return EMSGSIZE;
+	ah = ur_rs_udp_ah(d);
+	if (ah)
+		return d->port->free_cnt ? post(d, ah, &v) : EAGAIN;
+	ur_rs_iov_get(&v, data, bytes);
+	if (send_udp(rs, d, UR_RS_UDP_DATA, data, bytes) >= 0)
+		return 0;
+	rs->udp->full = errno == EAGAIN;
+	return errno;
+}
+
+static int send_one(struct ur_rs_call *c, const union ur_rs_addr *to, const struct ur_rs_iov *v,
 		    bool nonblock)
 {
 	struct ur_rs *rs = c->rs;
-	struct ur_rs_dest *d;
-	uint8_t data[UR_RS_DGRAM_BYTES];
-	size_t bytes = v->bytes;
 	int rc = ur_rs_udp_name(rs);
 
-	if (!rc)
-		rc = ur_rs_wait(c, UR_RS_WANT_TX, may_send, nonblock, rs->opt.send_ms);
-	d = rc ? NULL : ur_rs_udp_dest(rs, to);
-	if (!d)
-		return rc ? rc : errno;
-	if (bytes > d->port->bytes_max - (rs->domain == AF_INET6 ? UR_RS_HEADER_MAX : 16))
-		return EMSGSIZE;
-	if (d->ah)
-		return post(d, v);
-	ur_rs_iov_get(v, data, bytes);
-	return send_udp(rs, d, UR_RS_UDP_DATA, data, bytes) < 0 ? errno : 0;
+	ur_rs_progress(rs, UR_RS_WANT_TX);
+	while (!rc) {
+		rc = try_send(rs, to, *v);
+		if (rc != EAGAIN || nonblock || may_send(rs))
+			return rc;
+		rc = ur_rs_wait(c, UR_RS_WANT_TX, may_send, false, rs->opt.send_ms);
+	}
+	return rc;
 }
 
 ssize_t ur_rs_udp_send(struct ur_rs_call *c, struct ur_rs_iov *v, int flags,

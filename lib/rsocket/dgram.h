@@ -14,6 +14,7 @@
  */
 
 #define UR_RS_DGRAM_BYTES 2048 /* the largest, with its header */
+#define UR_RS_GRH_BYTES	  40   /* before it, in a receive */
 
 /* A datagram that was received, or a place for one. */
 struct ur_rs_dgram {
@@ -46,14 +47,17 @@ struct ur_rs_dest {
 	TAILQ_ENTRY(ur_rs_dest) link; /* used last first */
 	union ur_rs_addr addr;
 	struct ur_rs_udp_port *port;
-	struct ibv_ah *ah; /* NULL: its queue pair is not known */
-	uint32_t qpn;
+	uint32_t qpn;		  /* 0: it is not known */
+	struct ibv_ah *ah;	  /* NULL: there is none yet */
+	struct ur_rs_ah_job *job; /* that makes it, or NULL */
+	uint64_t again_ns;	  /* none could be made; not to be tried before */
 };
 
 TAILQ_HEAD(ur_rs_dests, ur_rs_dest);
 
 struct ur_rs_udp {
 	int fd;			       /* the kernel's socket */
+	bool full;		       /* it had no room for a datagram */
 	struct ibv_comp_channel *comp; /* of all ports; NULL: there is none yet */
 	SLIST_HEAD(, ur_rs_udp_port) ports;
 	struct ur_rs_dests dests;
@@ -70,10 +74,13 @@ void ur_rs_udp_free(struct ur_rs_udp *u);
 void ur_rs_udp_progress(struct ur_rs *rs);
 void ur_rs_udp_arm(struct ur_rs *rs);
 short ur_rs_udp_events(const struct ur_rs *rs);
-/* The calls on such a socket. They return what the public ones return, and end the call. */
+/* What a thread that sleeps waits for at the kernel's socket. */
+short ur_rs_udp_kernel_events(const struct ur_rs *rs);
+/* The calls on such a socket. They return what the public ones return, and end the call. AF_UNSPEC: it is connected no more. */
 int ur_rs_udp_connect(struct ur_rs_call *c, const struct sockaddr *addr, socklen_t len);
 ssize_t ur_rs_udp_send(struct ur_rs_call *c, struct ur_rs_iov *v, int flags,
 		       const struct sockaddr *to, socklen_t len);
+/* MSG_TRUNC: as with UDP it returns the bytes of the datagram, even if it was cut. */
 ssize_t ur_rs_udp_receive(struct ur_rs_call *c, struct ur_rs_iov *v, int flags,
 			  struct sockaddr *from, socklen_t *len);
 /* Gives the kernel's socket a port, if it has none. */
@@ -85,9 +92,17 @@ void ur_rs_udp_drain(struct ur_rs_call *c);
 
 /* The peer of this address, made when it is new. NULL with errno. */
 struct ur_rs_dest *ur_rs_udp_dest(struct ur_rs *rs, const union ur_rs_addr *to);
-/* The peer has told its number. */
-void ur_rs_udp_learn(struct ur_rs_dest *d, uint32_t qpn);
+union ibv_gid ur_rs_udp_gid(const union ur_rs_addr *a);
 int ur_rs_udp_post_receive(struct ur_rs_dgram *d);
 void ur_rs_udp_free_dests(struct ur_rs_udp *u);
+
+/* ---- dgram_ah.c ---- */
+
+/*
+ * What a SEND to this peer needs; called when the program sends to it, never because a datagram has come. NULL: there is none
+ * yet, and the datagram has to go by UDP. It does not wait.
+ */
+struct ibv_ah *ur_rs_udp_ah(struct ur_rs_dest *d);
+void ur_rs_udp_free_ah(struct ur_rs_dest *d);
 
 #endif

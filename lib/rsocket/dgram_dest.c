@@ -6,11 +6,16 @@
 #include "rsocket/dgram.h"
 
 #define DESTS_MAX 1024 /* strangers can make them, so the one that was not used for longest goes */
-#define GRH_BYTES 40
 
 /* ---- this host's addresses ---- */
 
-/* The address from which the kernel would send there, with the socket's port. */
+static bool is_any(const union ur_rs_addr *a)
+{
+	return a->sa.sa_family == AF_INET6 ? IN6_IS_ADDR_UNSPECIFIED(&a->in6.sin6_addr)
+					   : !a->in.sin_addr.s_addr;
+}
+
+/* RSOCKET-UDP-03. The address that the socket is bound to, else the one from which the kernel would send there, with the socket's port. */
 static int find_source(const struct ur_rs *rs, const union ur_rs_addr *to, union ur_rs_addr *own)
 {
 	socklen_t len = sizeof(*own);
@@ -19,6 +24,8 @@ static int find_source(const struct ur_rs *rs, const union ur_rs_addr *to, union
 
 	if (getsockname(rs->udp->fd, &own->sa, &len))
 		return errno;
+	if (!is_any(own))
+		return 0;
 	port = own->in.sin_port;
 	fd = socket(rs->domain, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -31,7 +38,7 @@ static int find_source(const struct ur_rs *rs, const union ur_rs_addr *to, union
 	return rc;
 }
 
-static union ibv_gid gid_of(const union ur_rs_addr *a)
+union ibv_gid ur_rs_udp_gid(const union ur_rs_addr *a)
 {
 	union ibv_gid gid = {.raw = {[10] = 0xff, [11] = 0xff}};
 
@@ -44,7 +51,7 @@ static union ibv_gid gid_of(const union ur_rs_addr *a)
 
 static int find_gid(struct ur_rs_udp_port *p)
 {
-	union ibv_gid want = gid_of(&p->own), gid;
+	union ibv_gid want = ur_rs_udp_gid(&p->own), gid;
 
 	for (int i = 0; i < 256 && !ibv_query_gid(p->id->verbs, 1, i, &gid); i++) {
 		if (memcmp(&gid, &want, sizeof(gid)))
@@ -83,13 +90,16 @@ static int open_queues(struct ur_rs *rs, struct ur_rs_udp_port *p)
 	p->cq = ibv_create_cq(ctx, (int)(p->send_cnt + p->receive_cnt), NULL, u->comp, 0);
 	if (!p->cq)
 		return errno;
+	/* The thread may be about to sleep, and have armed the others already. */
+	ibv_req_notify_cq(p->cq, 0);
 	attr.send_cq = attr.recv_cq = p->cq;
 	return rdma_create_qp(p->id, NULL, &attr) ? errno : 0;
 }
 
 int ur_rs_udp_post_receive(struct ur_rs_dgram *d)
 {
-	struct ibv_sge sge = {(uintptr_t)d->buf, GRH_BYTES + UR_RS_DGRAM_BYTES, d->port->mr->lkey};
+	struct ibv_sge sge = {(uintptr_t)d->buf, UR_RS_GRH_BYTES + UR_RS_DGRAM_BYTES,
+			      d->port->mr->lkey};
 	struct ibv_recv_wr wr = {.wr_id = (uintptr_t)d, .sg_list = &sge, .num_sge = 1}, *bad;
 
 	return ibv_post_recv(d->port->id->qp, &wr, &bad);
@@ -97,7 +107,7 @@ int ur_rs_udp_post_receive(struct ur_rs_dgram *d)
 
 static int open_buffers(struct ur_rs_udp_port *p)
 {
-	size_t place = GRH_BYTES + UR_RS_DGRAM_BYTES;
+	size_t place = UR_RS_GRH_BYTES + UR_RS_DGRAM_BYTES;
 	size_t bytes = p->receive_cnt * place + p->send_cnt * (size_t)UR_RS_DGRAM_BYTES;
 	int rc = 0;
 
@@ -169,6 +179,8 @@ static struct ur_rs_udp_port *port_of(struct ur_rs *rs, const union ur_rs_addr *
 	rc = open_port(rs, p);
 	if (!rc) {
 		SLIST_INSERT_HEAD(&rs->udp->ports, p, link);
+		/* Threads that sleep do not have the descriptor of the first port. */
+		ur_rs_ring(rs, UR_RS_WANT_RX | UR_RS_WANT_TX);
 		return p;
 	}
 	free_port(p);
@@ -182,8 +194,7 @@ static void free_dest(struct ur_rs_udp *u, struct ur_rs_dest *d)
 {
 	TAILQ_REMOVE(&u->dests, d, link);
 	u->dest_cnt--;
-	if (d->ah)
-		ibv_destroy_ah(d->ah);
+	ur_rs_udp_free_ah(d);
 	free(d);
 }
 
@@ -224,19 +235,6 @@ struct ur_rs_dest *ur_rs_udp_dest(struct ur_rs *rs, const union ur_rs_addr *to)
 	TAILQ_INSERT_HEAD(&u->dests, d, link);
 	u->dest_cnt++;
 	return d;
-}
-
-void ur_rs_udp_learn(struct ur_rs_dest *d, uint32_t qpn)
-{
-	struct ibv_ah_attr attr = {.is_global = 1,
-				   .port_num = 1,
-				   .grh = {.dgid = gid_of(&d->addr),
-					   .sgid_index = d->port->sgid_index,
-					   .hop_limit = 64}};
-
-	d->qpn = qpn;
-	if (!d->ah)
-		d->ah = ibv_create_ah(d->port->id->pd, &attr);
 }
 
 void ur_rs_udp_free_dests(struct ur_rs_udp *u)

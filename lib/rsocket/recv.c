@@ -149,14 +149,21 @@ ssize_t rrecv(int fd, void *buf, size_t len, int flags)
 
 ssize_t rrecvmsg(int fd, struct msghdr *msg, int flags)
 {
-	ssize_t n = receive_vectors(fd, msg->msg_iov, msg->msg_iovlen, flags, msg->msg_name,
-				    msg->msg_name ? &msg->msg_namelen : NULL);
+	struct ur_rs_iov v = {0};
+	int rc = ur_rs_iov(msg->msg_iov, msg->msg_iovlen, &v);
+	size_t room = v.bytes;
+	ssize_t n;
 
+	if (rc)
+		return ur_rs_fail(rc);
+	/* With this flag, the bytes of a datagram that is longer than the room for it. */
+	n = receive_all(fd, &v, flags | MSG_TRUNC, msg->msg_name,
+			msg->msg_name ? &msg->msg_namelen : NULL);
 	if (n < 0)
 		return n;
 	msg->msg_controllen = 0;
-	msg->msg_flags = 0;
-	return n;
+	msg->msg_flags = (size_t)n > room ? MSG_TRUNC : 0;
+	return (size_t)n > room && !(flags & MSG_TRUNC) ? (ssize_t)room : n;
 }
 
 ssize_t rread(int fd, void *buf, size_t len)

@@ -33,7 +33,8 @@ unsigned ur_rs_fds(const struct ur_rs *rs, struct pollfd fds[UR_RS_FDS_MAX])
 
 	fds[n++] = (struct pollfd){.fd = rs->fd, .events = POLLIN};
 	if (rs->udp)
-		fds[n++] = (struct pollfd){.fd = rs->udp->fd, .events = POLLIN};
+		fds[n++] =
+			(struct pollfd){.fd = rs->udp->fd, .events = ur_rs_udp_kernel_events(rs)};
 	if (rs->udp && rs->udp->comp)
 		fds[n++] = (struct pollfd){.fd = rs->udp->comp->fd, .events = POLLIN};
 	if (rs->state == UR_RS_LISTENING || ur_rs_is_opening(rs))
