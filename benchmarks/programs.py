@@ -51,14 +51,15 @@ OTHERS = {"ucx": [("ucx_perftest tag_lat", "ucx lat", None, "us"), ("ucx_perftes
                   ("MPI allreduce, 4 ranks", "mpi 4", "allreduce", "us")]}
 
 
-def pair(bed, server_command, client_command, seconds, **how):
-    """The client's output. {port} and {peer} are replaced."""
+def pair(bed, server_command, client_command, seconds, by_cm=False, **how):
+    """The client's output. {port} and {peer} are replaced. `by_cm`: the server listens for connections of rdma_cm."""
     words = bed.words()
     server_command, client_command = server_command.format(**words), client_command.format(**words)
     server = bed.start("a", server_command, **how)
     client = None
     try:
-        if not beds.wait_until(lambda: bed.listens("a", words["port"]) or server.process.poll() is not None, 30):
+        ready = (lambda: bed.listens_by_cm("a", words["port"], server)) if by_cm else lambda: bed.listens("a", words["port"])
+        if not beds.wait_until(lambda: ready() or server.process.poll() is not None, 30):
             raise Failure(f"`{server_command}` does not listen: {server.text[-300:]}")
         client = bed.start("b", client_command, **how)
         if client.wait(seconds * 4 + 60) != 0:
@@ -143,9 +144,9 @@ def is_tcp(over):
     return over == "tcp"
 
 
-def ucx(way, over, test, count, size, column, seconds):
+def ucx(way, over, test, count, size, column, seconds, more=""):
     """A column of the line of ucx_perftest's results."""
-    command = f"ucx_perftest -p {{port}} -t {test} -n {count} -w 10 -s {size}"
+    command = f"ucx_perftest -p {{port}} -t {test} -n {count} -w 10 -s {size}{more}"
     with way() as bed:
         text = pair(bed, command, command + " {peer}", seconds, env=UCX["tcp" if is_tcp(over) else "uroce"], bare=is_tcp(over))
     return figure(r"^Final: +\d+" + r" +\S+" * column + r" +(\S+)", text)
@@ -153,6 +154,11 @@ def ucx(way, over, test, count, size, column, seconds):
 
 def ucx_latency(way, over, seconds):
     return ucx(way, over, "tag_lat", round(ROUND_TRIPS * seconds), SMALL, 2, seconds)
+
+
+def ucx_asleep(way, over, seconds):
+    """The mean, of programs that sleep in epoll_wait() whenever there is nothing for them: half a round trip."""
+    return ucx(way, over, "tag_lat", round(ROUND_TRIPS * seconds / 50), SMALL, 2, seconds, " -E sleep")
 
 
 def ucx_bandwidth(way, over, seconds):
@@ -271,6 +277,9 @@ def of_wake(ways, seconds):
     for way in ("memif", "veth", "uroced"):
         yield ("wake", f"{way} awake"), lambda b=ways.bed(way): read_latency(b, 0, seconds)
         yield ("wake", f"{way} asleep"), lambda b=ways.bed(way): read_latency(b, GAP_US, seconds)
+        if way != "memif":
+            yield ("wake", f"{way} ucx"), lambda w=way: ucx_asleep(ways.bed(w), w, seconds)
+    yield ("wake", "tcp ucx"), lambda: ucx_asleep(ways.bed("veth"), "tcp", seconds)
     yield ("wake", "kernel"), lambda: ping_of_kernel(seconds)
     yield ("wake", "tap"), lambda: ping_of_tap(seconds)
 
@@ -288,10 +297,8 @@ def contenders(ways, parts, seconds):
     return list(found.items())
 
 
-def run(host, machine, options, progress):
-    parts = options.part or PARTS
-    if unknown := set(parts) - set(PARTS):
-        raise Failure(f"--part {unknown.pop()}: the parts of this benchmark are {', '.join(PARTS)}")
+def prepare(host):
+    """Where beds find what was built, and the weight that their programs have."""
     os.environ["UROCE_RUN"] = str(host.binary("app/run/uroce-run"))
     os.environ["UROCE_DAEMON"] = str(host.binary("app/uroced/uroced"))
     os.environ["UROCE_VERBS_LIBRARY_DIR"] = str(host.binary("lib/verbs"))
@@ -300,6 +307,13 @@ def run(host, machine, options, progress):
     # waits, `uroced` and the kernel's own threads too: the virtual time of such a session stands still.
     host.raise_sessions = False
     beds.Bed.setup = staticmethod(lambda: child_setup(None, session=False))
+
+
+def run(host, machine, options, progress):
+    parts = options.part or PARTS
+    if unknown := set(parts) - set(PARTS):
+        raise Failure(f"--part {unknown.pop()}: the parts of this benchmark are {', '.join(PARTS)}")
+    prepare(host)
     counted = {}
     for mode in MODES if "progress" in parts else ():
         progress(1, 1, ("progress", mode, "counted"))
@@ -384,6 +398,10 @@ def fill_wake(report, found):
         report.row(way, "ib_read_lat, the target awake", "us", awake)
         report.row(way, f"ib_read_lat, {GAP_US // 1000} ms later: asleep", "us", asleep, awake, "awake")
         report.bar(f"READ that wakes its target, us, {way}", asleep, WAKE_BAR, at_least=False)
+        if way != "memif":
+            report.row(way, "ucx_perftest tag_lat, both ends asleep, TCP", "us", found["wake", "tcp ucx"])
+            report.row(way, "ucx_perftest tag_lat, both ends asleep", "us", found["wake", f"{way} ucx"], found["wake", "tcp ucx"], "TCP")
+            report.bar(f"half a round trip that wakes both ends, us, {way}", found["wake", f"{way} ucx"], WAKE_BAR, at_least=False)
     report.row("veth", "ping of the kernel", "us", found["wake", "kernel"])
     report.row("tap", "ping of a program that sleeps", "us", found["wake", "tap"], found["wake", "kernel"], "the kernel")
     report.bar("ping that wakes its target, us, tap", found["wake", "tap"], WAKE_BAR, at_least=False)

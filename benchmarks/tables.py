@@ -282,6 +282,7 @@ SECTIONS = {
     "rxe": lambda run: {"rxe": plain(run, "rxe")},
     "switch": lambda run: {"switch": plain(run, "switch", "the bridge") + notes(run, "switch")},
     "programs": lambda run: {"programs": plain(run, "programs", "what it is compared with") + notes(run, "programs")},
+    "sockets": lambda run: {"sockets": plain(run, "sockets", "TCP")},
     "management": lambda run: {"management": management(run)},
 }
 HEADLINE = {"throughput", "loss", "latency"}

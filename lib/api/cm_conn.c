@@ -571,7 +571,7 @@ static void disconnect_on_worker(void *arg, uint64_t now_ns)
 	a->rc = ur_cm_disconnect(ur_cm_api_core(a->id->dev), a->id->handle, NULL, 0, now_ns);
 }
 
-/* Also a passive end that has accepted, whether or not it knows that the peer has got its REP. */
+/* CM-EARLY-END-01. Also a passive end that has accepted, whether or not it knows that the peer has got its REP. */
 static bool may_disconnect(const struct ur_api_cm_id *id)
 {
 	return id->phase == UR_CM_CONNECTED ||

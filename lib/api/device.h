@@ -96,8 +96,8 @@ struct ur_device {
 	bool progress_runs;
 	_Atomic bool progress_stop;
 	struct ur_nap progress_nap; /* while the thread stands back */
-	_Atomic uint32_t followed; /* generation of the neighbour table that paths agree with */
-	uint64_t follow_next_ns;   /* time of the next check of the generation */
+	_Atomic uint32_t followed;  /* generation of the neighbour table that paths agree with */
+	uint64_t follow_next_ns;    /* time of the next check of the generation */
 
 	pthread_mutex_t lock; /* counts, references, the MR table, creation and destruction */
 	struct uroce_objects objects;
@@ -135,7 +135,7 @@ struct ur_api_channel {
 	pthread_mutex_t lock;
 	TAILQ_HEAD(, ur_api_cq) events; /* CQs with events that have not been fetched */
 	struct ur_waiters waiters;	/* under lock */
-	_Atomic bool waits_here;	/* the program has waited for an event in uroce_get_cq_event() */
+	_Atomic bool waits_here; /* the program has waited for an event in uroce_get_cq_event() */
 };
 
 struct ur_api_cq {
