@@ -187,9 +187,8 @@ interrupt_client()
 	clean_result
 }
 
-# Other processes may take the hugepages at any time, so tests do without. What describes the EAL's memory is set up when a
-# program starts, for each page.
-pages=(--set eal.hugepages=no --set eal.memory_mb=64)
+# Other processes may take the hugepages at any time, so tests do without.
+pages=(--set eal.hugepages=no)
 
 # On a busy machine a program may not run for seconds: 8 times 1.07 s.
 patient=(--timeout 18)
