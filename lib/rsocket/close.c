@@ -11,7 +11,7 @@ static bool is_sent(const struct ur_rs *rs)
 		rs->link.controls == UR_RS_CONTROLS);
 }
 
-static bool may_say(const struct ur_rs *rs)
+static bool may_send_control(const struct ur_rs *rs)
 {
 	return rs->state != UR_RS_CONNECTED || rs->link.controls;
 }
@@ -20,13 +20,14 @@ static bool may_say(const struct ur_rs *rs)
  * What was written is under way; a program that ends now would take it along. So this waits until the peer has it, which needs
  * nothing of the peer's program. It also waits for what another thread has said: rclose() sends that thread away.
  */
-static void say(struct ur_rs_call *c, enum ur_rs_control what, int linger_ms)
+static void send_control(struct ur_rs_call *c, enum ur_rs_control what, int linger_ms)
 {
 	struct ur_rs *rs = c->rs;
 
-	if (ur_rs_wait(c, UR_RS_WANT_TX, may_say, false, linger_ms) || rs->state != UR_RS_CONNECTED)
+	if (ur_rs_wait(c, UR_RS_WANT_TX, may_send_control, false, linger_ms) ||
+	    rs->state != UR_RS_CONNECTED)
 		return;
-	if (!rs->said_bye)
+	if (!rs->sent_disconnect)
 		ur_rs_post_control(rs, what);
 	ur_rs_wait(c, UR_RS_WANT_TX, is_sent, false, linger_ms);
 }
@@ -35,15 +36,15 @@ static void say(struct ur_rs_call *c, enum ur_rs_control what, int linger_ms)
 static void shut(struct ur_rs_call *c, bool rd, bool wr, int linger_ms)
 {
 	struct ur_rs *rs = c->rs;
-	bool news = wr && !rs->shut_wr;
+	bool is_new = wr && !rs->shut_wr;
 
 	rs->shut_rd = rs->shut_rd || rd;
 	rs->shut_wr = rs->shut_wr || wr;
-	ur_rs_ring(rs, UR_RS_WANT_RX | UR_RS_WANT_TX);
+	ur_rs_wake(rs, UR_RS_WANT_RX | UR_RS_WANT_TX);
 	if (rs->shut_wr && (rs->shut_rd || rs->eof))
-		say(c, UR_RS_DISCONNECT, linger_ms);
-	else if (news)
-		say(c, UR_RS_SHUTDOWN, linger_ms);
+		send_control(c, UR_RS_DISCONNECT, linger_ms);
+	else if (is_new)
+		send_control(c, UR_RS_SHUTDOWN, linger_ms);
 }
 
 int rshutdown(int fd, int how)
@@ -58,7 +59,7 @@ int rshutdown(int fd, int how)
 	if (c.rs->udp && !rc) {
 		c.rs->shut_rd = c.rs->shut_rd || how != SHUT_WR;
 		c.rs->shut_wr = c.rs->shut_wr || how != SHUT_RD;
-		ur_rs_ring(c.rs, UR_RS_WANT_RX | UR_RS_WANT_TX);
+		ur_rs_wake(c.rs, UR_RS_WANT_RX | UR_RS_WANT_TX);
 		return ur_rs_leave(&c, 0);
 	}
 	if (!rc && c.rs->state == UR_RS_ACCEPTING)
@@ -97,7 +98,7 @@ int rclose(int fd)
 	}
 	pthread_mutex_lock(&c.rs->lock);
 	c.rs->closed = true;
-	ur_rs_ring(c.rs, UR_RS_WANT_RX | UR_RS_WANT_TX);
+	ur_rs_wake(c.rs, UR_RS_WANT_RX | UR_RS_WANT_TX);
 	linger = linger_ms(c.rs);
 	if (c.rs->udp) {
 		ur_rs_udp_drain(&c);

@@ -146,13 +146,13 @@ static void fail(struct ur_rs *rs, int why)
 {
 	rs->state = UR_RS_FAILED;
 	rs->error = why;
-	ur_rs_ring(rs, UR_RS_WANT_RX | UR_RS_WANT_TX);
+	ur_rs_wake(rs, UR_RS_WANT_RX | UR_RS_WANT_TX);
 }
 
 static void become_connected(struct ur_rs *rs)
 {
 	rs->state = UR_RS_CONNECTED;
-	ur_rs_ring(rs, UR_RS_WANT_RX | UR_RS_WANT_TX);
+	ur_rs_wake(rs, UR_RS_WANT_RX | UR_RS_WANT_TX);
 }
 
 void ur_rs_confirm(struct ur_rs *rs)

@@ -82,7 +82,7 @@ static void take_receive(struct ur_rs *rs, const struct ibv_wc *wc)
 	d->skip = UR_RS_GRH_BYTES + (uint32_t)header;
 	d->bytes = wc->byte_len - d->skip;
 	TAILQ_INSERT_TAIL(&rs->udp->queue, d, link);
-	ur_rs_ring(rs, UR_RS_WANT_RX);
+	ur_rs_wake(rs, UR_RS_WANT_RX);
 }
 
 static void poll_port(struct ur_rs *rs, struct ur_rs_udp_port *p)
@@ -98,7 +98,7 @@ static void poll_port(struct ur_rs *rs, struct ur_rs_udp_port *p)
 				continue;
 			}
 			p->free_sends[p->free_cnt++] = (uint32_t)wc[i].wr_id;
-			ur_rs_ring(rs, UR_RS_WANT_TX);
+			ur_rs_wake(rs, UR_RS_WANT_TX);
 		}
 	} while (n == BATCH && ++batches < BATCHES);
 }
@@ -141,7 +141,7 @@ static void take_udp(struct ur_rs *rs, struct ur_rs_dgram *d, size_t len)
 	d->skip = (uint32_t)header;
 	d->bytes = (uint32_t)(len - header);
 	TAILQ_INSERT_TAIL(&rs->udp->queue, d, link);
-	ur_rs_ring(rs, UR_RS_WANT_RX);
+	ur_rs_wake(rs, UR_RS_WANT_RX);
 }
 
 /* What finds no place stays in the kernel's buffer. Each datagram may make a peer known, so their number is bounded, too. */
@@ -168,7 +168,7 @@ static void look_for_room(struct ur_rs *rs)
 	if (!rs->udp->full || poll(&p, 1, 0) <= 0 || !(p.revents & POLLOUT))
 		return;
 	rs->udp->full = false;
-	ur_rs_ring(rs, UR_RS_WANT_TX);
+	ur_rs_wake(rs, UR_RS_WANT_TX);
 }
 
 void ur_rs_udp_progress(struct ur_rs *rs)

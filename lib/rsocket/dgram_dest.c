@@ -180,7 +180,7 @@ static struct ur_rs_udp_port *port_of(struct ur_rs *rs, const union ur_rs_addr *
 	if (!rc) {
 		SLIST_INSERT_HEAD(&rs->udp->ports, p, link);
 		/* Threads that sleep do not have the descriptor of the first port. */
-		ur_rs_ring(rs, UR_RS_WANT_RX | UR_RS_WANT_TX);
+		ur_rs_wake(rs, UR_RS_WANT_RX | UR_RS_WANT_TX);
 		return p;
 	}
 	free_port(p);

@@ -93,10 +93,10 @@ static inline uint16_t ur_rs_rx_give(struct ur_rs_rx *rx)
 /* ---- sending ---- */
 
 struct ur_rs_tx {
-	uint16_t depth;		   /* credits that the peer has offered */
-	uint16_t seq;		   /* messages sent */
-	uint16_t limit;		   /* may send up to this one */
-	struct ur_rs_place target; /* what is left of the buffer that the peer has granted last */
+	uint16_t depth;		 /* credits that the peer has offered */
+	uint16_t seq;		 /* messages sent */
+	uint16_t limit;		 /* may send up to this one */
+	struct ur_rs_sge target; /* what is left of the buffer that the peer has granted last */
 };
 
 static inline struct ur_rs_tx ur_rs_tx(const struct ur_rs_offer *peer)
@@ -122,9 +122,9 @@ static inline bool ur_rs_tx_credit(struct ur_rs_tx *tx, uint32_t value)
 }
 
 /* Takes `bytes` of the target, at most target.bytes, for one message. Returns where they go. */
-static inline struct ur_rs_place ur_rs_tx_take(struct ur_rs_tx *tx, uint32_t bytes)
+static inline struct ur_rs_sge ur_rs_tx_take(struct ur_rs_tx *tx, uint32_t bytes)
 {
-	struct ur_rs_place to = {tx->target.addr, tx->target.key, bytes};
+	struct ur_rs_sge to = {tx->target.addr, tx->target.key, bytes};
 
 	tx->seq++;
 	tx->target.addr += bytes;

@@ -49,7 +49,7 @@ static int map(struct ur_rs *rs, void *buf, size_t len, bool remote, uint64_t of
 	}
 	m->index = index;
 	m->offset = offset;
-	m->told = !remote;
+	m->sent = !remote;
 	rs->mappings_due = rs->mappings_due || remote;
 	TAILQ_INSERT_TAIL(&rs->mappings, m, link);
 	return 0;
@@ -113,12 +113,12 @@ static struct ur_rs_mapping *first_untold(struct ur_rs *rs)
 	struct ur_rs_mapping *m;
 
 	TAILQ_FOREACH(m, &rs->mappings, link)
-	if (!m->told)
+	if (!m->sent)
 		return m;
 	return NULL;
 }
 
-int ur_rs_tell_mappings(struct ur_rs_call *c, bool nonblock)
+int ur_rs_send_mappings(struct ur_rs_call *c, bool nonblock)
 {
 	struct ur_rs *rs = c->rs;
 	struct ur_rs_mapping *m;
@@ -133,7 +133,7 @@ int ur_rs_tell_mappings(struct ur_rs_call *c, bool nonblock)
 		m = first_untold(rs);
 		if (m) {
 			ur_rs_post_map(rs, m);
-			m->told = true;
+			m->sent = true;
 		}
 		rs->mappings_due = m;
 	}
@@ -146,17 +146,17 @@ int ur_rs_tell_mappings(struct ur_rs_call *c, bool nonblock)
  * RSOCKET-MAP-01. The buffer at that offset, and what of it lies behind; bytes 0: none. The peer may change the table at any time, so
  * the entry is copied before it is judged.
  */
-static struct ur_rs_place find_place(const struct ur_rs *rs, uint64_t offset)
+static struct ur_rs_sge find_place(const struct ur_rs *rs, uint64_t offset)
 {
 	for (uint32_t i = 0; i < rs->opt.maps; i++) {
 		volatile const struct ur_rs_map *e = &rs->link.maps[i];
 		uint64_t skip = offset - e->offset;
-		struct ur_rs_place p = {e->place.addr, e->place.key, e->place.bytes};
+		struct ur_rs_sge p = {e->sge.addr, e->sge.key, e->sge.bytes};
 
 		if (skip < p.bytes)
-			return (struct ur_rs_place){p.addr + skip, p.key, p.bytes - (uint32_t)skip};
+			return (struct ur_rs_sge){p.addr + skip, p.key, p.bytes - (uint32_t)skip};
 	}
-	return (struct ur_rs_place){0};
+	return (struct ur_rs_sge){0};
 }
 
 static bool may_write_direct(const struct ur_rs *rs)
@@ -169,7 +169,7 @@ static int write_piece(struct ur_rs_call *c, struct ur_rs_iov *v, uint64_t offse
 		       bool nonblock)
 {
 	struct ur_rs *rs = c->rs;
-	struct ur_rs_place to;
+	struct ur_rs_sge to;
 	bool first = !*step;
 	uint32_t piece;
 	int rc = ur_rs_wait(c, UR_RS_WANT_TX, may_write_direct, nonblock, rs->opt.send_ms);
@@ -207,11 +207,11 @@ size_t riowrite(int fd, const void *buf, size_t count, off_t offset, int flags)
 	if (!ur_rs_enter(&c, fd))
 		return (size_t)-1;
 	nonblock = c.rs->fd_flags & O_NONBLOCK || flags & MSG_DONTWAIT;
-	rc = c.rs->udp ? EOPNOTSUPP : ur_rs_take_whole(&c, &c.rs->send_lock, nonblock);
+	rc = c.rs->udp ? EOPNOTSUPP : ur_rs_take_direction(&c, &c.rs->send_lock, nonblock);
 	if (!rc)
 		rc = ur_rs_wait_connected(&c, nonblock, c.rs->opt.send_ms);
 	if (!rc)
-		rc = ur_rs_tell_mappings(&c, nonblock);
+		rc = ur_rs_send_mappings(&c, nonblock);
 	while (!rc && v.bytes)
 		rc = write_piece(&c, &v, (uint64_t)offset + (count - v.bytes), &step, nonblock);
 	return (size_t)ur_rs_leave_with(&c, rc, count - v.bytes);

@@ -77,14 +77,14 @@ static int open_buffers(struct ur_rs *rs)
 	struct ur_rs_link *l = &rs->link;
 	uint32_t half =
 		(uint32_t)round_up(ur_rs_within(rs->opt.recv_bytes / 2, HALF_MIN, UINT32_MAX));
-	size_t maps_at = UR_RS_TARGETS * sizeof(struct ur_rs_place);
+	size_t maps_at = UR_RS_TARGETS * sizeof(struct ur_rs_sge);
 	size_t recv_at = round_up(maps_at + rs->opt.maps * sizeof(struct ur_rs_map));
 	size_t open_bytes = recv_at + 2 * (size_t)half;
 	size_t ring_bytes;
 
 	if (rs->opt.send_bytes < SEND_BYTES_MIN)
 		rs->opt.send_bytes = SEND_BYTES_MIN;
-	ring_bytes = rs->opt.send_bytes + UR_RS_CONTROLS * sizeof(struct ur_rs_place);
+	ring_bytes = rs->opt.send_bytes + UR_RS_CONTROLS * sizeof(struct ur_rs_sge);
 	l->open = calloc(1, open_bytes);
 	l->ring = calloc(1, ring_bytes);
 	if (!l->open || !l->ring)
@@ -174,9 +174,9 @@ void ur_rs_take_offer(struct ur_rs *rs, const struct ur_rs_offer *o)
 
 	l->peer_big = o->big;
 	l->peer_targets = o->targets;
-	l->peer_maps = (struct ur_rs_place){o->targets.addr +
-						    (uint64_t)o->targets.bytes * UR_RS_PLACE_BYTES,
-					    o->targets.key, o->maps};
+	l->peer_maps =
+		(struct ur_rs_sge){o->targets.addr + (uint64_t)o->targets.bytes * UR_RS_SGE_BYTES,
+				   o->targets.key, o->maps};
 	l->next_peer_target = 1 % o->targets.bytes;
 	l->next_target = 1;
 	l->tx = ur_rs_tx(o);

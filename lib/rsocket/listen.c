@@ -48,7 +48,7 @@ void ur_rs_fetch_request(struct ur_rs *rs)
 			continue;
 		}
 		rs->request = e;
-		ur_rs_ring(rs, UR_RS_WANT_RX);
+		ur_rs_wake(rs, UR_RS_WANT_RX);
 	}
 }
 

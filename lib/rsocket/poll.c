@@ -14,7 +14,7 @@
 struct watch {
 	struct ur_rs *rs; /* held; NULL: not a socket of ours */
 	unsigned want;
-	uint32_t rings;
+	uint32_t wakes;
 	bool asleep;
 	unsigned at; /* among those to sleep on */
 };
@@ -114,7 +114,7 @@ static bool arm_socket(struct poll_call *p, nfds_t i)
 	again = ur_rs_progress(w->rs, w->want) || wanted(w->rs, p->fds[i].events);
 	if (!again) {
 		add_fds(p, w, &p->fds[i]);
-		w->rings = ur_rs_begin_sleep(w->rs, w->want);
+		w->wakes = ur_rs_begin_sleep(w->rs, w->want);
 		w->asleep = true;
 	}
 	pthread_mutex_unlock(&w->rs->lock);
@@ -141,7 +141,7 @@ static void end_sleep(struct poll_call *p)
 		if (!w->asleep)
 			continue;
 		pthread_mutex_lock(&w->rs->lock);
-		ur_rs_end_sleep(w->rs, w->want, w->rings);
+		ur_rs_end_sleep(w->rs, w->want, w->wakes);
 		pthread_mutex_unlock(&w->rs->lock);
 		w->asleep = false;
 	}

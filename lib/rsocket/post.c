@@ -51,7 +51,7 @@ static void post_ring(struct ur_rs *rs, unsigned kind, uint32_t bytes, struct ib
 
 void ur_rs_post_data(struct ur_rs *rs, uint32_t bytes)
 {
-	struct ur_rs_place to = ur_rs_tx_take(&rs->link.tx, bytes);
+	struct ur_rs_sge to = ur_rs_tx_take(&rs->link.tx, bytes);
 	struct ibv_send_wr wr = {
 		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
 		.imm_data = htonl(ur_rs_word(UR_RS_DATA, bytes)),
@@ -111,7 +111,7 @@ void ur_rs_post_control(struct ur_rs *rs, enum ur_rs_control c)
 
 	rs->link.controls--;
 	if (c == UR_RS_DISCONNECT)
-		rs->said_bye = true;
+		rs->sent_disconnect = true;
 	post(rs, &wr);
 }
 
@@ -131,8 +131,8 @@ static void post_credits(struct ur_rs *rs)
 static void post_half(struct ur_rs *rs)
 {
 	struct ur_rs_link *l = &rs->link;
-	struct ur_rs_place half = {(uintptr_t)l->recv_buf + ur_rs_rx_grant(&l->rx),
-				   l->open_mr->rkey, l->rx.half};
+	struct ur_rs_sge half = {(uintptr_t)l->recv_buf + ur_rs_rx_grant(&l->rx), l->open_mr->rkey,
+				 l->rx.half};
 	size_t at = rs->opt.send_bytes + l->next_half % UR_RS_CONTROLS * sizeof(half);
 	struct ibv_sge sge = {(uintptr_t)l->ring + at, sizeof(half), l->ring_mr->lkey};
 	struct ibv_send_wr wr = {
@@ -141,12 +141,11 @@ static void post_half(struct ur_rs *rs)
 		.num_sge = 1,
 		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
 		.imm_data = htonl(ur_rs_word(UR_RS_CREDIT, ur_rs_rx_give(&l->rx))),
-		.wr.rdma = {l->peer_targets.addr +
-				    (uint64_t)l->next_peer_target * UR_RS_PLACE_BYTES,
+		.wr.rdma = {l->peer_targets.addr + (uint64_t)l->next_peer_target * UR_RS_SGE_BYTES,
 			    l->peer_targets.key},
 	};
 
-	half = ur_rs_place_for(l->peer_big, half);
+	half = ur_rs_sge_for(l->peer_big, half);
 	memcpy(l->ring + at, &half, sizeof(half));
 	l->next_half++;
 	l->next_peer_target = (l->next_peer_target + 1) % l->peer_targets.bytes;
@@ -159,7 +158,7 @@ void ur_rs_grant(struct ur_rs *rs)
 {
 	struct ur_rs_link *l = &rs->link;
 
-	while (rs->state == UR_RS_CONNECTED && !rs->eof && !rs->said_bye && l->controls) {
+	while (rs->state == UR_RS_CONNECTED && !rs->eof && !rs->sent_disconnect && l->controls) {
 		if (ur_rs_rx_has_half(&l->rx))
 			post_half(rs);
 		else if (ur_rs_rx_owes(&l->rx))

@@ -29,11 +29,11 @@ void ur_rs_end(struct ur_rs *rs, int why)
 	/* A peer may go when both ends have what the other one has sent. */
 	if (why && !rs->error && !(rs->eof && is_acknowledged(rs)))
 		rs->error = why;
-	ur_rs_ring(rs, UR_RS_WANT_RX | UR_RS_WANT_TX);
+	ur_rs_wake(rs, UR_RS_WANT_RX | UR_RS_WANT_TX);
 }
 
 /* RSOCKET-HOSTILE-01. The peer breaks the protocol: its connection ends, and with the queue pair its rights. */
-static void punish(struct ur_rs *rs)
+static void reset(struct ur_rs *rs)
 {
 	ur_rs_end(rs, ECONNRESET);
 	rs->error = ECONNRESET; /* after its end, too */
@@ -47,7 +47,7 @@ static bool take_data(struct ur_rs *rs, uint32_t bytes)
 {
 	if (rs->eof || !ur_rs_rx_data(&rs->link.rx, bytes))
 		return false;
-	ur_rs_ring(rs, UR_RS_WANT_RX);
+	ur_rs_wake(rs, UR_RS_WANT_RX);
 	return true;
 }
 
@@ -59,14 +59,14 @@ static void take_control(struct ur_rs *rs, uint32_t what)
 	/* After its shutdown and ours what this end has sent may still be under way. */
 	if (what == UR_RS_DISCONNECT)
 		ur_rs_end(rs, 0);
-	ur_rs_ring(rs, UR_RS_WANT_RX);
+	ur_rs_wake(rs, UR_RS_WANT_RX);
 }
 
 static bool take_credit(struct ur_rs *rs, uint32_t value, uint32_t written)
 {
-	if (written >= UR_RS_PLACE_BYTES)
+	if (written >= UR_RS_SGE_BYTES)
 		rs->link.targets_due++;
-	ur_rs_ring(rs, UR_RS_WANT_TX);
+	ur_rs_wake(rs, UR_RS_WANT_TX);
 	return ur_rs_tx_credit(&rs->link.tx, value);
 }
 
@@ -135,7 +135,7 @@ static void poll_sent(struct ur_rs *rs)
 		for (int i = 0; i < n; i++)
 			take_sent(rs, &wc[i]);
 		if (n > 0)
-			ur_rs_ring(rs, UR_RS_WANT_TX);
+			ur_rs_wake(rs, UR_RS_WANT_TX);
 	} while (n == BATCH);
 }
 
@@ -156,7 +156,7 @@ static void take_received(struct ur_rs *rs, const struct ibv_wc *wc)
 		ur_rs_confirm(rs);
 	if (!(wc->wc_flags & IBV_WC_WITH_IMM) ||
 	    !take_message(rs, ntohl(wc->imm_data), wc->byte_len))
-		punish(rs);
+		reset(rs);
 }
 
 /* True: there may be more. After an error of sending there is no end of the peer's messages but that of the receives. */
@@ -205,7 +205,7 @@ static bool is_short(const struct ur_rs *rs)
  */
 static void take_target(struct ur_rs_link *l)
 {
-	struct ur_rs_place *e = &l->targets[l->next_target];
+	struct ur_rs_sge *e = &l->targets[l->next_target];
 
 	if (l->tx.target.bytes || !l->targets_due)
 		return;
@@ -262,17 +262,17 @@ void ur_rs_arm(struct ur_rs *rs, unsigned want)
 		ibv_req_notify_cq(l->send_cq, 0);
 }
 
-/* Each thread that slept at the last ring takes its part of it; the last one silences it. */
-void ur_rs_ring(struct ur_rs *rs, unsigned what)
+/* Each thread that slept when it was called notes that it is awake; the last one empties the descriptor. */
+void ur_rs_wake(struct ur_rs *rs, unsigned what)
 {
 	uint64_t one = 1;
 
 	if (!(what & UR_RS_WANT_RX && rs->waiting_rx) && !(what & UR_RS_WANT_TX && rs->waiting_tx))
 		return;
-	rs->rings++;
+	rs->wakes++;
 	rs->to_wake = rs->sleepers;
-	if (!rs->rung && write(rs->fd, &one, sizeof(one)) == sizeof(one))
-		rs->rung = true;
+	if (!rs->woken && write(rs->fd, &one, sizeof(one)) == sizeof(one))
+		rs->woken = true;
 }
 
 uint32_t ur_rs_begin_sleep(struct ur_rs *rs, unsigned want)
@@ -280,18 +280,18 @@ uint32_t ur_rs_begin_sleep(struct ur_rs *rs, unsigned want)
 	rs->sleepers++;
 	rs->waiting_rx += want & UR_RS_WANT_RX ? 1 : 0;
 	rs->waiting_tx += want & UR_RS_WANT_TX ? 1 : 0;
-	return rs->rings;
+	return rs->wakes;
 }
 
-void ur_rs_end_sleep(struct ur_rs *rs, unsigned want, uint32_t rings)
+void ur_rs_end_sleep(struct ur_rs *rs, unsigned want, uint32_t wakes)
 {
 	uint64_t count;
 
 	rs->sleepers--;
 	rs->waiting_rx -= want & UR_RS_WANT_RX ? 1 : 0;
 	rs->waiting_tx -= want & UR_RS_WANT_TX ? 1 : 0;
-	if (rs->rings != rings)
+	if (rs->wakes != wakes)
 		rs->to_wake--;
-	if (rs->rung && !rs->to_wake && read(rs->fd, &count, sizeof(count)) > 0)
-		rs->rung = false;
+	if (rs->woken && !rs->to_wake && read(rs->fd, &count, sizeof(count)) > 0)
+		rs->woken = false;
 }

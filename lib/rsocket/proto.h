@@ -22,40 +22,40 @@
 /* ---- entries of tables ---- */
 
 /* Memory of the peer that this end may write. In a table it has the byte order of the host whose memory holds the table. */
-struct ur_rs_place {
+struct ur_rs_sge {
 	uint64_t addr;
 	uint32_t key;
 	uint32_t bytes;
 };
 
-#define UR_RS_PLACE_BYTES 16
+#define UR_RS_SGE_BYTES 16
 
 /* A buffer of the peer's program, mapped at an offset of the program's choice. */
 struct ur_rs_map {
 	uint64_t offset;
-	struct ur_rs_place place;
+	struct ur_rs_sge sge;
 };
 
 #define UR_RS_MAP_BYTES 24
 
-_Static_assert(sizeof(struct ur_rs_place) == UR_RS_PLACE_BYTES, "as on the wire");
+_Static_assert(sizeof(struct ur_rs_sge) == UR_RS_SGE_BYTES, "as on the wire");
 _Static_assert(sizeof(struct ur_rs_map) == UR_RS_MAP_BYTES, "as on the wire");
 
 #define UR_RS_IS_BIG (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
 
 /* RSOCKET-ORDER-01. An entry for a table of the peer, in the peer's byte order. */
-static inline struct ur_rs_place ur_rs_place_for(bool big, struct ur_rs_place p)
+static inline struct ur_rs_sge ur_rs_sge_for(bool big, struct ur_rs_sge p)
 {
 	if (big == UR_RS_IS_BIG)
 		return p;
-	return (struct ur_rs_place){__builtin_bswap64(p.addr), __builtin_bswap32(p.key),
-				    __builtin_bswap32(p.bytes)};
+	return (struct ur_rs_sge){__builtin_bswap64(p.addr), __builtin_bswap32(p.key),
+				  __builtin_bswap32(p.bytes)};
 }
 
 static inline struct ur_rs_map ur_rs_map_for(bool big, struct ur_rs_map m)
 {
 	return (struct ur_rs_map){big == UR_RS_IS_BIG ? m.offset : __builtin_bswap64(m.offset),
-				  ur_rs_place_for(big, m.place)};
+				  ur_rs_sge_for(big, m.sge)};
 }
 
 /* ---- private data ---- */
@@ -69,12 +69,12 @@ static inline struct ur_rs_map ur_rs_map_for(bool big, struct ur_rs_map m)
  *   24  first buffer: address (64), key (32), bytes (32)
  */
 struct ur_rs_offer {
-	bool big;	  /* the host is big-endian */
-	bool has_maps;	  /* `maps` is valid */
-	uint16_t credits; /* messages that may be under way */
-	uint16_t maps;	  /* entries of the table of maps, which follows that of targets */
-	struct ur_rs_place targets; /* bytes: its number of entries */
-	struct ur_rs_place buffer;
+	bool big;		  /* the host is big-endian */
+	bool has_maps;		  /* `maps` is valid */
+	uint16_t credits;	  /* messages that may be under way */
+	uint16_t maps;		  /* entries of the table of maps, which follows that of targets */
+	struct ur_rs_sge targets; /* bytes: its number of entries */
+	struct ur_rs_sge buffer;
 };
 
 #define UR_RS_FLAG_BIG	1
@@ -91,16 +91,16 @@ static inline uint16_t ur_rs_unscale(uint8_t code)
 	return code <= 0x80 ? code : (uint16_t)((code & 0x7f) << 8);
 }
 
-static inline void ur_rs_put_place(uint8_t *to, struct ur_rs_place p)
+static inline void ur_rs_put_sge(uint8_t *to, struct ur_rs_sge p)
 {
 	ur_store64(to, p.addr);
 	ur_store32(to + 8, p.key);
 	ur_store32(to + 12, p.bytes);
 }
 
-static inline struct ur_rs_place ur_rs_get_place(struct ur_cursor *c)
+static inline struct ur_rs_sge ur_rs_get_sge(struct ur_cursor *c)
 {
-	struct ur_rs_place p;
+	struct ur_rs_sge p;
 
 	p.addr = ur_get64(c);
 	p.key = ur_get32(c);
@@ -116,8 +116,8 @@ static inline void ur_rs_put_offer(uint8_t *to, const struct ur_rs_offer *o)
 	to[1] = (uint8_t)((o->big ? UR_RS_FLAG_BIG : 0) | (o->has_maps ? UR_RS_FLAG_MAPS : 0));
 	ur_store16(to + 2, o->credits);
 	to[7] = o->has_maps ? ur_rs_scale(o->maps) : 0;
-	ur_rs_put_place(to + 8, o->targets);
-	ur_rs_put_place(to + 24, o->buffer);
+	ur_rs_put_sge(to + 8, o->targets);
+	ur_rs_put_sge(to + 24, o->buffer);
 }
 
 /*
@@ -134,8 +134,8 @@ static inline bool ur_rs_get_offer(const void *from, size_t len, struct ur_rs_of
 	got.credits = ur_get16(&c);
 	ur_take(&c, 3);
 	got.maps = ur_rs_unscale(ur_get8(&c));
-	got.targets = ur_rs_get_place(&c);
-	got.buffer = ur_rs_get_place(&c);
+	got.targets = ur_rs_get_sge(&c);
+	got.buffer = ur_rs_get_sge(&c);
 	if (c.bad || version != UR_RS_VERSION || !got.credits || !got.targets.bytes)
 		return false;
 	if (!got.has_maps)

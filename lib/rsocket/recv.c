@@ -100,7 +100,7 @@ static int begin(struct ur_rs_call *c, int flags, bool nonblock)
 	int rc = flags & MSG_OOB ? EINVAL : 0;
 
 	if (!rc)
-		rc = ur_rs_take_whole(c, &c->rs->recv_lock, nonblock);
+		rc = ur_rs_take_direction(c, &c->rs->recv_lock, nonblock);
 	return rc ? rc : ur_rs_wait_connected(c, nonblock, c->rs->opt.recv_ms);
 }
 

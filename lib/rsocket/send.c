@@ -98,7 +98,7 @@ static int begin(struct ur_rs_call *c, int flags, bool nonblock)
 	int rc = flags & MSG_OOB ? EOPNOTSUPP : 0;
 
 	if (!rc)
-		rc = ur_rs_take_whole(c, &c->rs->send_lock, nonblock);
+		rc = ur_rs_take_direction(c, &c->rs->send_lock, nonblock);
 	if (!rc)
 		rc = ur_rs_wait_connected(c, nonblock, c->rs->opt.send_ms);
 	if (!rc)
@@ -122,7 +122,7 @@ static ssize_t send_all(int fd, struct ur_rs_iov *v, int flags, const struct soc
 	nonblock = c.rs->fd_flags & O_NONBLOCK || flags & MSG_DONTWAIT;
 	rc = begin(&c, flags, nonblock);
 	if (!rc)
-		rc = ur_rs_tell_mappings(&c, nonblock);
+		rc = ur_rs_send_mappings(&c, nonblock);
 	while (!rc && v->bytes)
 		rc = send_piece(&c, v, &step, nonblock);
 	return ur_rs_leave_with(&c, rc, bytes - v->bytes);

@@ -60,7 +60,7 @@ struct ur_rs_mapping {
 	struct ibv_mr *mr;
 	uint64_t offset;
 	int index; /* in the peer's table of maps; -1: of no interest to the peer */
-	bool told; /* the peer's entry was written */
+	bool sent; /* the peer's entry was written */
 };
 
 /* The queue pair of a connection and its buffers. All zero while there is none. */
@@ -71,7 +71,7 @@ struct ur_rs_link {
 	/* The peer writes here, at any time: UR_RS_TARGETS targets, opt.maps maps, and 2 * rx.half bytes of data. */
 	uint8_t *open;
 	struct ibv_mr *open_mr;
-	struct ur_rs_place *targets;
+	struct ur_rs_sge *targets;
 	struct ur_rs_map *maps;
 	uint8_t *recv_buf;
 	/* A ring of opt.send_bytes bytes. In flight: `busy` bytes before head. */
@@ -88,7 +88,7 @@ struct ur_rs_link {
 	uint32_t targets_due; /* entries whose messages have arrived, and that are not taken */
 	/* The peer's tables. */
 	bool peer_big;
-	struct ur_rs_place peer_targets, peer_maps; /* bytes: number of entries */
+	struct ur_rs_sge peer_targets, peer_maps; /* bytes: number of entries */
 	unsigned next_peer_target;
 	struct ur_rs_rx rx;
 	struct ur_rs_tx tx;
@@ -104,17 +104,17 @@ struct ur_rs {
 	pthread_mutex_t lock; /* of all that follows */
 	enum ur_rs_state state;
 	bool shut_rd, shut_wr;
-	bool eof;	 /* the peer sends no more */
-	bool said_bye;	 /* DISCONNECT was sent */
-	bool closed;	 /* rclose() was called */
-	bool reset_told; /* a write has failed with ECONNRESET; from now on with EPIPE */
-	int error;	 /* SO_ERROR: an errno value that was not reported yet; or 0 */
-	int fd_flags;	 /* O_NONBLOCK */
+	bool eof;	      /* the peer sends no more */
+	bool sent_disconnect; /* DISCONNECT was sent */
+	bool closed;	      /* rclose() was called */
+	bool reset_told;      /* a write has failed with ECONNRESET; from now on with EPIPE */
+	int error;	      /* SO_ERROR: an errno value that was not reported yet; or 0 */
+	int fd_flags;	      /* O_NONBLOCK */
 	/* Threads that sleep, or are about to; those of them that wait for data, and for room. */
 	unsigned sleepers, waiting_rx, waiting_tx;
-	uint32_t rings;	  /* times that they were woken */
+	uint32_t wakes;	  /* times that they were woken */
 	unsigned to_wake; /* of those that slept the last time, how many still do */
-	bool rung;	  /* fd is readable */
+	bool woken;	  /* fd is readable */
 	struct ur_rs_options opt;
 	struct rdma_cm_id *id;
 	struct rdma_event_channel *channel;
@@ -123,17 +123,17 @@ struct ur_rs {
 	struct ur_rs_udp *udp;	       /* SOCK_DGRAM, or NULL: then what follows has no meaning */
 	struct ur_rs_link link;
 	TAILQ_HEAD(, ur_rs_mapping) mappings;
-	bool mappings_due; /* some are not told */
+	bool mappings_due; /* some are not sent */
 };
 
 /* What a thread has while it is inside of a call. */
 struct ur_rs_call {
 	struct ur_rs *rs;
-	pthread_mutex_t *whole; /* send_lock or recv_lock if held */
-	int cancel;		/* cancel state outside */
-	bool closing;		/* it is rclose() itself */
-	unsigned want;		/* while it sleeps: for what, */
-	uint32_t rings;		/* and since when */
+	pthread_mutex_t *direction; /* send_lock or recv_lock if held */
+	int cancel;		    /* cancel state outside */
+	bool closing;		    /* it is rclose() itself */
+	unsigned want;		    /* while it sleeps: for what, */
+	uint32_t wakes;		    /* and since when */
 };
 
 /* ---- table.c ---- */
@@ -160,7 +160,7 @@ ssize_t ur_rs_leave_with(struct ur_rs_call *c, int rc, size_t done);
  * Also takes send_lock or recv_lock until the call ends. EAGAIN: another thread has it, and the caller does not wait. The
  * socket's lock is held before and after, not meanwhile.
  */
-int ur_rs_take_whole(struct ur_rs_call *c, pthread_mutex_t *whole, bool nonblock);
+int ur_rs_take_direction(struct ur_rs_call *c, pthread_mutex_t *direction, bool nonblock);
 /* rdma_cm has the same, but no layer uses more of another one than its public calls. */
 static inline int ur_rs_fail(int rc)
 {
@@ -206,10 +206,10 @@ bool ur_rs_progress(struct ur_rs *rs, unsigned want);
 /* Has a descriptor of the socket become readable when something happens. ur_rs_progress() must be called once more before sleeping. */
 void ur_rs_arm(struct ur_rs *rs, unsigned want);
 /* Wakes threads that sleep and wait for this. */
-void ur_rs_ring(struct ur_rs *rs, unsigned what);
+void ur_rs_wake(struct ur_rs *rs, unsigned what);
 /* Around a sleep on ur_rs_fds(). What the first returns, the second needs. */
 uint32_t ur_rs_begin_sleep(struct ur_rs *rs, unsigned want);
-void ur_rs_end_sleep(struct ur_rs *rs, unsigned want, uint32_t rings);
+void ur_rs_end_sleep(struct ur_rs *rs, unsigned want, uint32_t wakes);
 /* The connection is over; `why` is what calls report, or 0. */
 void ur_rs_end(struct ur_rs *rs, int why);
 /* Ends it once everything that has arrived is taken. An error of sending comes before `why`. */
@@ -288,7 +288,7 @@ void ur_rs_copy_address(struct sockaddr *to, socklen_t *len, const struct sockad
 /* ---- iomap.c ---- */
 
 /* Tells the peer of mappings that it does not know. Under the lock and send_lock. */
-int ur_rs_tell_mappings(struct ur_rs_call *c, bool nonblock);
+int ur_rs_send_mappings(struct ur_rs_call *c, bool nonblock);
 /* The socket goes. */
 void ur_rs_drop_mappings(struct ur_rs *rs);
 

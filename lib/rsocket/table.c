@@ -168,24 +168,24 @@ bool ur_rs_enter(struct ur_rs_call *c, int fd)
 	return true;
 }
 
-int ur_rs_take_whole(struct ur_rs_call *c, pthread_mutex_t *whole, bool nonblock)
+int ur_rs_take_direction(struct ur_rs_call *c, pthread_mutex_t *direction, bool nonblock)
 {
-	if (pthread_mutex_trylock(whole)) {
+	if (pthread_mutex_trylock(direction)) {
 		if (nonblock)
 			return EAGAIN;
 		pthread_mutex_unlock(&c->rs->lock);
-		pthread_mutex_lock(whole);
+		pthread_mutex_lock(direction);
 		pthread_mutex_lock(&c->rs->lock);
 	}
-	c->whole = whole;
+	c->direction = direction;
 	return c->rs->closed ? EBADF : 0;
 }
 
 int ur_rs_leave(struct ur_rs_call *c, int rc)
 {
 	pthread_mutex_unlock(&c->rs->lock);
-	if (c->whole)
-		pthread_mutex_unlock(c->whole);
+	if (c->direction)
+		pthread_mutex_unlock(c->direction);
 	ur_rs_release(c->rs);
 	pthread_setcancelstate(c->cancel, NULL);
 	return ur_rs_fail(rc);

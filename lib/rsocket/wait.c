@@ -51,7 +51,7 @@ static void give_up(void *arg)
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &c->cancel);
 	pthread_mutex_lock(&c->rs->lock);
-	ur_rs_end_sleep(c->rs, c->want, c->rings);
+	ur_rs_end_sleep(c->rs, c->want, c->wakes);
 	ur_rs_leave(c, 0);
 }
 
@@ -75,11 +75,11 @@ static int sleep_once(struct ur_rs_call *c, unsigned want, int timeout_ms)
 	int rc;
 
 	c->want = want;
-	c->rings = ur_rs_begin_sleep(rs, want);
+	c->wakes = ur_rs_begin_sleep(rs, want);
 	pthread_mutex_unlock(&rs->lock);
 	rc = poll_unlocked(c, fds, n, timeout_ms);
 	pthread_mutex_lock(&rs->lock);
-	ur_rs_end_sleep(rs, want, c->rings);
+	ur_rs_end_sleep(rs, want, c->wakes);
 	return rc;
 }
 
@@ -89,7 +89,7 @@ static bool is_settled(const struct ur_rs_call *c, ur_rs_test ready)
 }
 
 /* Other threads may have the lock in between. */
-static bool look_busily(struct ur_rs_call *c, unsigned want, ur_rs_test ready)
+static bool spin(struct ur_rs_call *c, unsigned want, ur_rs_test ready)
 {
 	uint64_t until = ur_rs_now_ns() + ur_rs_busy_ns();
 
@@ -129,7 +129,7 @@ int ur_rs_wait(struct ur_rs_call *c, unsigned want, ur_rs_test ready, bool nonbl
 	if (!is_settled(c, ready)) {
 		if (nonblock)
 			return EAGAIN;
-		if (!look_busily(c, want, ready))
+		if (!spin(c, want, ready))
 			rc = sleep_until(c, want, ready, until_ns);
 	}
 	return !rc && c->rs->closed && !c->closing ? EBADF : rc;

@@ -202,7 +202,7 @@ Test(rsocket_fault, data_that_is_lost_after_the_peers_end_is_an_error)
 {
 	struct peer p = connect_brief_peer();
 
-	say(&p, ur_rs_word(UR_RS_CONTROL, UR_RS_SHUTDOWN));
+	send_control(&p, ur_rs_word(UR_RS_CONTROL, UR_RS_SHUTDOWN));
 	cr_expect(await(p.fd, POLLIN) & POLLIN);
 	silence(&p);
 	put(p.fd, "lost", 4);
@@ -218,7 +218,7 @@ Test(rsocket_fault, a_peer_that_has_all_data_may_go_after_its_end)
 
 	put(p.fd, "fine", 4);
 	await_messages(&p, 1);
-	say(&p, ur_rs_word(UR_RS_CONTROL, UR_RS_SHUTDOWN));
+	send_control(&p, ur_rs_word(UR_RS_CONTROL, UR_RS_SHUTDOWN));
 	cr_expect(await(p.fd, POLLIN) & POLLIN);
 	rdma_disconnect(p.id);
 	cr_expect(await(p.fd, 0) & POLLHUP);
@@ -252,7 +252,7 @@ Test(rsocket_fault, what_has_arrived_is_read_before_an_error_of_sending)
 	uint8_t got[MANY];
 
 	for (int i = 0; i < MANY; i++)
-		say(&p, ur_rs_word(UR_RS_DATA, 1));
+		send_control(&p, ur_rs_word(UR_RS_DATA, 1));
 	put(p.fd, "lost", 4);
 	cr_expect_eq(rrecv(p.fd, got, MANY, MSG_WAITALL), MANY);
 	cr_expect_eq(errno_of(rrecv(p.fd, got, 1, 0)), ECONNRESET);
@@ -277,7 +277,7 @@ Test(rsocket_fault, a_post_that_fails_ends_the_connection_for_both)
 
 	cr_assert_eq(try_bind(b, IP_B, PORT + 1), 0);
 	put(p.fd, "fine", 4);
-	say(&p, ur_rs_word(UR_RS_DATA, 5));
+	send_control(&p, ur_rs_word(UR_RS_DATA, 5));
 	saved = b->verbs->ops;
 	b->verbs->ops.post_send = fail_to_post;
 	put(p.fd, "lost", 4);
@@ -363,7 +363,7 @@ Test(rsocket_fault, a_writer_does_not_sleep_while_messages_are_left)
 	put(p.fd, all, sizeof(all) - 2);
 	await_messages(&p, 4);
 	for (int i = 0; i < MANY; i++)
-		say(&p, ur_rs_word(UR_RS_DATA, 0));
+		send_control(&p, ur_rs_word(UR_RS_DATA, 0));
 	write_target(&p, IBV_WR_RDMA_WRITE_WITH_IMM);
 	put(p.fd, "x", 1);
 	reset(p.fd); /* the peer has no receive for the end */

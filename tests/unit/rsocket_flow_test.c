@@ -94,11 +94,11 @@ Test(rsocket_proto, entries_have_the_byte_order_of_their_reader)
 	struct ur_rs_map same = ur_rs_map_for(UR_RS_IS_BIG, m);
 	struct ur_rs_map other = ur_rs_map_for(!UR_RS_IS_BIG, m);
 
-	cr_expect_eq(same.place.addr, m.place.addr);
+	cr_expect_eq(same.sge.addr, m.sge.addr);
 	cr_expect_eq(other.offset, UINT64_C(1) << 56);
-	cr_expect_eq(other.place.addr, 0x8877665544332211);
-	cr_expect_eq(other.place.key, 0xddccbbaa);
-	cr_expect_eq(other.place.bytes, 16u << 24);
+	cr_expect_eq(other.sge.addr, 0x8877665544332211);
+	cr_expect_eq(other.sge.key, 0xddccbbaa);
+	cr_expect_eq(other.sge.bytes, 16u << 24);
 }
 
 /* ---- receiving ---- */
@@ -171,7 +171,7 @@ Test(rsocket_flow, a_peer_gives_no_more_credits_than_it_has)
 {
 	struct ur_rs_offer peer = {.credits = 20, .buffer = {4096, 7, 100}};
 	struct ur_rs_tx tx = ur_rs_tx(&peer);
-	struct ur_rs_place to;
+	struct ur_rs_sge to;
 
 	cr_expect_not(ur_rs_tx_credit(&tx, 21), "none was used");
 	to = ur_rs_tx_take(&tx, 60);

@@ -37,11 +37,11 @@ Test(rsocket_hostile, honest_words_are_accepted)
 	struct peer p = connect_peer(0);
 	char got[6] = "";
 
-	say(&p, ur_rs_word(UR_RS_DATA, 5));
+	send_control(&p, ur_rs_word(UR_RS_DATA, 5));
 	cr_expect_eq(rrecv(p.fd, got, 5, MSG_WAITALL), 5, "zeros, because nothing was written");
-	say(&p, ur_rs_word(UR_RS_CONTROL, UR_RS_KEEPALIVE));
-	say(&p, ur_rs_word(UR_RS_CONTROL, 77));
-	say(&p, ur_rs_word(UR_RS_CONTROL, UR_RS_SHUTDOWN));
+	send_control(&p, ur_rs_word(UR_RS_CONTROL, UR_RS_KEEPALIVE));
+	send_control(&p, ur_rs_word(UR_RS_CONTROL, 77));
+	send_control(&p, ur_rs_word(UR_RS_CONTROL, UR_RS_SHUTDOWN));
 	cr_expect_eq(rrecv(p.fd, got, 5, 0), 0);
 	put(p.fd, "fine", 4);
 	rclose(p.fd);
@@ -94,7 +94,7 @@ Test(rsocket_hostile, more_data_than_the_buffer_has)
 {
 	struct peer p = connect_peer(0);
 
-	say(&p, ur_rs_word(UR_RS_DATA, p.theirs.buffer.bytes + 1));
+	send_control(&p, ur_rs_word(UR_RS_DATA, p.theirs.buffer.bytes + 1));
 	expect_broken(&p);
 }
 
@@ -102,7 +102,7 @@ Test(rsocket_hostile, as_much_data_as_a_word_can_say)
 {
 	struct peer p = connect_peer(0);
 
-	say(&p, ur_rs_word(UR_RS_DATA, UR_RS_VALUE_MAX));
+	send_control(&p, ur_rs_word(UR_RS_DATA, UR_RS_VALUE_MAX));
 	expect_broken(&p);
 }
 
@@ -110,8 +110,8 @@ Test(rsocket_hostile, data_after_its_end)
 {
 	struct peer p = connect_peer(0);
 
-	say(&p, ur_rs_word(UR_RS_CONTROL, UR_RS_SHUTDOWN));
-	say(&p, ur_rs_word(UR_RS_DATA, 1));
+	send_control(&p, ur_rs_word(UR_RS_CONTROL, UR_RS_SHUTDOWN));
+	send_control(&p, ur_rs_word(UR_RS_DATA, 1));
 	cr_assert(await(p.fd, POLLHUP) & POLLHUP);
 	expect_broken(&p);
 }
@@ -122,7 +122,7 @@ Test(rsocket_hostile, more_messages_than_credits)
 	struct peer p = connect_peer(0);
 
 	for (int i = 0; i <= CREDITS; i++)
-		say(&p, ur_rs_word(UR_RS_DATA, 0));
+		send_control(&p, ur_rs_word(UR_RS_DATA, 0));
 	expect_broken(&p);
 }
 
@@ -131,7 +131,7 @@ Test(rsocket_hostile, credits_that_it_does_not_have)
 {
 	struct peer p = connect_peer(0);
 
-	say(&p, ur_rs_word(UR_RS_CREDIT, 17));
+	send_control(&p, ur_rs_word(UR_RS_CREDIT, 17));
 	expect_broken(&p);
 }
 
@@ -142,7 +142,7 @@ Test(rsocket_hostile, kinds_that_do_not_exist)
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		struct peer p = connect_peer(0);
 
-		say(&p, ur_rs_word((enum ur_rs_kind)kinds[i], 1));
+		send_control(&p, ur_rs_word((enum ur_rs_kind)kinds[i], 1));
 		expect_broken(&p);
 	}
 }
@@ -151,7 +151,7 @@ Test(rsocket_hostile, an_entry_beyond_the_table_of_maps)
 {
 	struct peer p = connect_peer(0);
 
-	say(&p, ur_rs_word(UR_RS_MAP, p.theirs.maps));
+	send_control(&p, ur_rs_word(UR_RS_MAP, p.theirs.maps));
 	expect_broken(&p);
 }
 
@@ -174,7 +174,7 @@ Test(rsocket_hostile, a_target_counts_when_its_message_has_come)
 	put(p.fd, all, sizeof(all));
 	write_target(&p, IBV_WR_RDMA_WRITE);
 	cr_expect_eq(errno_of(rsend(p.fd, "x", 1, MSG_DONTWAIT)), EAGAIN);
-	say(&p, ur_rs_word(UR_RS_CREDIT, 16));
+	send_control(&p, ur_rs_word(UR_RS_CREDIT, 16));
 	cr_expect_eq(errno_of(rsend(p.fd, "x", 1, MSG_DONTWAIT)), EAGAIN);
 	write_target(&p, IBV_WR_RDMA_WRITE_WITH_IMM);
 	put(p.fd, "x", 1);

@@ -44,7 +44,7 @@ static inline int bound_to(const char *ip, uint16_t port)
 	return fd;
 }
 
-static inline void say(int fd, const char *ip, uint16_t port, const char *text)
+static inline void send_control(int fd, const char *ip, uint16_t port, const char *text)
 {
 	union addr to = addr(ip, port);
 	ssize_t len = (ssize_t)strlen(text);
@@ -104,9 +104,9 @@ static inline void make_friends(int a, const char *ip_a, uint16_t port_a, int b,
 
 	do {
 		before = udp_count();
-		say(a, ip_b, port_b, "question");
+		send_control(a, ip_b, port_b, "question");
 		hear(b, ip_a, port_a, "question");
-		say(b, ip_a, port_a, "answer");
+		send_control(b, ip_a, port_a, "answer");
 		hear(a, ip_b, port_b, "answer");
 	} while (udp_count() != before);
 }

@@ -40,9 +40,8 @@ static inline struct peer connect_peer_to(int listener, uint32_t rkey_spoiled)
 	p.mr = ibv_reg_mr(p.id->pd, memory, sizeof(memory),
 			  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	cr_assert_not_null(p.mr);
-	own.targets = (struct ur_rs_place){(uintptr_t)memory, p.mr->rkey, 2};
-	own.buffer =
-		(struct ur_rs_place){(uintptr_t)memory + 2048, p.mr->rkey ^ rkey_spoiled, 2048};
+	own.targets = (struct ur_rs_sge){(uintptr_t)memory, p.mr->rkey, 2};
+	own.buffer = (struct ur_rs_sge){(uintptr_t)memory + 2048, p.mr->rkey ^ rkey_spoiled, 2048};
 	ur_rs_put_offer(bytes, &own);
 	param.private_data = bytes;
 	param.private_data_len = sizeof(bytes);
@@ -70,7 +69,7 @@ static inline void reap(struct peer *p)
 }
 
 /* A message without data; what it says is not true. */
-static inline void say(struct peer *p, uint32_t word)
+static inline void send_control(struct peer *p, uint32_t word)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
 				 .send_flags = IBV_SEND_SIGNALED,
@@ -84,18 +83,18 @@ static inline void say(struct peer *p, uint32_t word)
 /* The peer writes the second entry of the rsocket's table. */
 static inline void write_target(struct peer *p, enum ibv_wr_opcode how)
 {
-	struct ur_rs_place *e = (void *)memory;
+	struct ur_rs_sge *e = (void *)memory;
 	struct ibv_sge sge = {(uintptr_t)e, sizeof(*e), p->mr->lkey};
 	struct ibv_send_wr wr = {.opcode = how,
 				 .sg_list = &sge,
 				 .num_sge = 1,
 				 .send_flags = IBV_SEND_SIGNALED,
 				 .imm_data = htonl(ur_rs_word(UR_RS_CREDIT, 16)),
-				 .wr.rdma = {p->theirs.targets.addr + UR_RS_PLACE_BYTES,
+				 .wr.rdma = {p->theirs.targets.addr + UR_RS_SGE_BYTES,
 					     p->theirs.targets.key}},
 			   *bad;
 
-	*e = (struct ur_rs_place){(uintptr_t)memory + 2048, p->mr->rkey, 2048};
+	*e = (struct ur_rs_sge){(uintptr_t)memory + 2048, p->mr->rkey, 2048};
 	cr_assert_eq(ibv_post_send(p->id->qp, &wr, &bad), 0);
 	reap(p);
 }

@@ -34,15 +34,15 @@ Test(rsocket_udp, a_connected_socket_hears_only_its_peer)
 	cr_assert_eq(rconnect(b, &peer.sa, bytes_of(&peer)), 0);
 	send_headed(stranger, STRANGER, 77, "by UDP");
 	before = udp_count();
-	say(other, IP_B, PORT, "by SEND");
-	say(a, IP_B, PORT, "peer");
+	send_control(other, IP_B, PORT, "by SEND");
+	send_control(a, IP_B, PORT, "peer");
 	cr_expect_eq(udp_count(), before);
 	hear(b, IP_A, PORT, "peer");
 	expect_silence(b);
 	cr_expect_eq(udp_count(), before, "strangers get no answer");
 	peer.sa.sa_family = AF_UNSPEC;
 	cr_assert_eq(rconnect(b, &peer.sa, sizeof(peer)), 0);
-	say(other, IP_B, PORT, "other");
+	send_control(other, IP_B, PORT, "other");
 	hear(b, IP_A, OTHER_PORT, "other");
 	cr_expect_eq(errno_of(rsend(b, "x", 1, 0)), EDESTADDRREQ);
 }
@@ -75,8 +75,8 @@ Test(rsocket_udp, a_datagram_that_is_longer_than_the_buffer_is_cut)
 	union addr to = addr(IP_B, PORT);
 
 	for (int by_send = 0; by_send < 2; by_send++) {
-		say(a, IP_B, PORT, "longlong");
-		say(a, IP_B, PORT, "next");
+		send_control(a, IP_B, PORT, "longlong");
+		send_control(a, IP_B, PORT, "next");
 		expect_cut(b);
 		make_friends(a, IP_A, PORT, b, IP_B, PORT);
 	}
@@ -97,7 +97,7 @@ Test(rsocket_udp, junk_is_dropped)
 		send_raw(stranger, IP_B, PORT, "", 0);
 		send_raw(stranger, IP_B, PORT, junk, sizeof(junk));
 	}
-	say(a, IP_B, PORT, "true");
+	send_control(a, IP_B, PORT, "true");
 	hear(b, IP_A, PORT, "true");
 	expect_silence(b);
 }
@@ -124,7 +124,7 @@ Test(rsocket_udp, a_stranger_delays_no_call)
 	hear(b, STRANGER, PORT, "hello");
 	take_headed(stranger, UR_RS_UDP_CTRL, "");
 	for (int i = 0; i < 20; i++) {
-		say(b, STRANGER, PORT, "answer");
+		send_control(b, STRANGER, PORT, "answer");
 		take_headed(stranger, UR_RS_UDP_DATA, "answer");
 	}
 	make_friends(a, IP_A, PORT, b, IP_B, PORT);
@@ -141,13 +141,13 @@ Test(rsocket_udp, a_peer_without_a_neighbour_entry_gets_datagrams_by_udp)
 	send_headed(stranger, STRANGER, 77, "hello");
 	hear(b, STRANGER, PORT, "hello");
 	take_headed(stranger, UR_RS_UDP_CTRL, "");
-	say(b, STRANGER, PORT, "before");
+	send_control(b, STRANGER, PORT, "before");
 	take_headed(stranger, UR_RS_UDP_DATA, "before");
 	look_for_stranger();
 	e = next_event(ch[B], RDMA_CM_EVENT_ADDR_ERROR);
 	rdma_ack_cm_event(e);
 	for (int i = 0; i < 3; i++) {
-		say(b, STRANGER, PORT, "after");
+		send_control(b, STRANGER, PORT, "after");
 		take_headed(stranger, UR_RS_UDP_DATA, "after");
 	}
 }
@@ -161,7 +161,7 @@ Test(rsocket_udp, closing_waits_for_no_neighbour_entry)
 	send_headed(stranger, STRANGER, 77, "hello");
 	hear(b, STRANGER, PORT, "hello");
 	look_for_stranger();
-	say(b, STRANGER, PORT, "answer");
+	send_control(b, STRANGER, PORT, "answer");
 	cr_expect_eq(rclose(b), 0);
 	cr_expect_not(has_event(ch[B], 0), "rclose() has waited");
 	b = bound_to(IP_B, PORT);
@@ -242,7 +242,7 @@ Test(rsocket_udp, a_send_wakes_a_thread_that_slept_before_there_was_a_queue_pair
 
 	cr_assert_eq(pthread_create(&thread, NULL, hear_from_b, &a), 0);
 	pause_ms(50);
-	say(a, IP_B, PORT, "question");
+	send_control(a, IP_B, PORT, "question");
 	send_by_verbs(&peer, take_headed(peer.udp, UR_RS_UDP_DATA, "question"), IP_B, "news");
 	cr_assert_eq(pthread_join(thread, NULL), 0);
 }
@@ -254,7 +254,7 @@ Test(rsocket_udp, a_send_that_names_an_address_of_the_other_family_is_dropped)
 	struct raw peer = open_raw();
 	uint32_t qpn;
 
-	say(a, IP_B, PORT, "question");
+	send_control(a, IP_B, PORT, "question");
 	qpn = take_headed(peer.udp, UR_RS_UDP_DATA, "question");
 	send_by_verbs(&peer, qpn, IP6_B, "false");
 	send_by_verbs(&peer, qpn, IP_B, "true");
