@@ -99,8 +99,7 @@ static int open_interface(struct link *l, const char *ifname)
 		return -1;
 	}
 	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", ifname);
-	l->ifindex = if_nametoindex(ifname);
-	at.sll_ifindex = (int)l->ifindex;
+	at.sll_ifindex = (int)if_nametoindex(ifname);
 	if (at.sll_ifindex == 0 || ioctl(fd, SIOCGIFHWADDR, &ifr) < 0) {
 		fprintf(stderr, "uroce-hca: --link %s: there is no interface '%s'\n", l->name,
 			ifname);
@@ -116,6 +115,8 @@ static int open_interface(struct link *l, const char *ifname)
 		return -1;
 	}
 	l->fd = fd;
+	/* Not of one that cannot be opened yet: link_reopen() tries again. */
+	l->ifindex = (unsigned)at.sll_ifindex;
 	l->bps = interface_bps(ifname);
 	return 0;
 }
@@ -170,6 +171,9 @@ bool link_is_up(const struct link *l)
 	if (l->fd < 0 || l->is_unix)
 		return l->fd >= 0;
 	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", l->name + 4);
+	/* Another interface may have got the name since the last look. */
+	if (ioctl(l->fd, SIOCGIFINDEX, &ifr) < 0 || (unsigned)ifr.ifr_ifindex != l->ifindex)
+		return false;
 	return ioctl(l->fd, SIOCGIFFLAGS, &ifr) == 0 && (ifr.ifr_flags & IFF_RUNNING) != 0;
 }
 

@@ -205,6 +205,13 @@ def veth_scenario():
         time.sleep(0.5)
         namespace.join("tools0", "tools1")
         wait_until(lambda: "State: Active" in bed.run("ibstat uroce0 1"), "OpenSM makes the port active on a new interface", 20)
+        # The same while the other end stands still: it has seen no interface go.
+        bed.fabric.send_signal(signal.SIGSTOP)
+        namespace.ip("link", "del", "tools1")
+        wait_until(lambda: "State: Down" in bed.run("ibstat uroce0 1"), "the port goes down with its second interface", 5)
+        namespace.join("tools0", "tools1")
+        bed.fabric.send_signal(signal.SIGCONT)
+        wait_until(lambda: "State: Active" in bed.run("ibstat uroce0 1"), "OpenSM makes the port active on a third interface", 20)
 
 
 def switches_scenario():
