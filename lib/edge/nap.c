@@ -15,7 +15,7 @@ bool ur_nap(struct ur_nap *nap, uint32_t *seen, uint64_t ns)
 	struct timespec most = {.tv_nsec = (long)ns};
 	uint32_t before = *seen;
 
-	/* Before the kernel looks at `calls`: whoever calls after that look finds the thread asleep. */
+	/* Before the kernel looks at `calls`: a call after that look finds the thread asleep. */
 	atomic_store(&nap->asleep, true);
 	syscall(SYS_futex, &nap->calls, FUTEX_WAIT_PRIVATE, before, &most, NULL, 0);
 	atomic_store(&nap->asleep, false);

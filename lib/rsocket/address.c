@@ -22,8 +22,7 @@ int rgetpeername(int fd, struct sockaddr *addr, socklen_t *len)
 		return -1;
 	if (c.rs->udp && c.rs->udp->connected_to.sa.sa_family)
 		ur_rs_copy_address(addr, len, &c.rs->udp->connected_to.sa);
-	else if (c.rs->state == UR_RS_CONNECTED || c.rs->state == UR_RS_ACCEPTING ||
-		 c.rs->state == UR_RS_ENDED)
+	else if (ur_rs_is_up(c.rs) || c.rs->state == UR_RS_ENDED)
 		ur_rs_copy_address(addr, len, rdma_get_peer_addr(c.rs->id));
 	else
 		rc = ENOTCONN;

@@ -7,8 +7,7 @@
 static bool is_sent(const struct ur_rs *rs)
 {
 	return rs->state != UR_RS_CONNECTED ||
-	       (rs->link.slots == rs->opt.sq_depth - UR_RS_CONTROLS &&
-		rs->link.controls == UR_RS_CONTROLS);
+	       (ur_rs_is_idle(rs) && rs->link.controls == UR_RS_CONTROLS);
 }
 
 static bool may_send_control(const struct ur_rs *rs)

@@ -161,20 +161,15 @@ void ur_rs_confirm(struct ur_rs *rs)
 	rdma_notify(rs->id, IBV_EVENT_COMM_EST);
 }
 
-/* No READs or atomics: none in flight. The peer repeats for ever what finds no receive, because control messages take no credit. */
 static int request(struct ur_rs *rs)
 {
 	uint8_t offer[UR_RS_OFFER_BYTES];
-	struct rdma_conn_param param = {.private_data = offer,
-					.private_data_len = sizeof(offer),
-					.flow_control = 1,
-					.retry_count = 7,
-					.rnr_retry_count = 7};
+	struct rdma_conn_param param;
 	int rc = ur_rs_open_link(rs);
 
 	if (rc)
 		return rc;
-	ur_rs_make_offer(rs, offer);
+	param = ur_rs_conn_param(rs, offer);
 	if (rdma_connect(rs->id, &param))
 		return errno;
 	rs->state = UR_RS_CONNECTING;

@@ -19,7 +19,7 @@
 /* A datagram that was received, or a place for one. */
 struct ur_rs_dgram {
 	TAILQ_ENTRY(ur_rs_dgram) link;
-	struct ur_rs_udp_port *port; /* whose receive it is; NULL: it came by UDP */
+	struct ur_rs_udp_port *port; /* whose receive this is; NULL: it came by UDP */
 	union ur_rs_addr from;
 	uint32_t skip, bytes; /* data: [skip, skip + bytes) of buf */
 	uint8_t *buf;

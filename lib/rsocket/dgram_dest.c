@@ -62,11 +62,6 @@ static int find_gid(struct ur_rs_udp_port *p)
 	return EADDRNOTAVAIL;
 }
 
-static uint32_t at_most(uint32_t n, uint32_t most)
-{
-	return n < most ? n : most;
-}
-
 static int open_queues(struct ur_rs *rs, struct ur_rs_udp_port *p)
 {
 	struct ur_rs_udp *u = rs->udp;
@@ -141,9 +136,10 @@ static int open_port(struct ur_rs *rs, struct ur_rs_udp_port *p)
 		rc = find_gid(p);
 	if (rc)
 		return rc;
-	p->bytes_max = at_most(UR_RS_DGRAM_BYTES, 128u << attr.active_mtu);
-	p->receive_cnt = at_most(rs->opt.rq_depth, rs->opt.recv_bytes / UR_RS_DGRAM_BYTES + 1);
-	p->send_cnt = at_most(rs->opt.sq_depth, rs->opt.send_bytes / UR_RS_DGRAM_BYTES + 1);
+	p->bytes_max = ur_rs_within(UR_RS_DGRAM_BYTES, 0, 128u << attr.active_mtu);
+	p->receive_cnt =
+		ur_rs_within(rs->opt.rq_depth, 0, rs->opt.recv_bytes / UR_RS_DGRAM_BYTES + 1);
+	p->send_cnt = ur_rs_within(rs->opt.sq_depth, 0, rs->opt.send_bytes / UR_RS_DGRAM_BYTES + 1);
 	rc = p->receive_cnt && p->send_cnt ? open_queues(rs, p) : EINVAL;
 	return rc ? rc : open_buffers(p);
 }

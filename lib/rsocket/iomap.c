@@ -102,13 +102,13 @@ int riounmap(int fd, void *buf, size_t len)
 	return ur_rs_leave(&c, m ? 0 : EINVAL);
 }
 
-static bool may_tell(const struct ur_rs *rs)
+static bool may_send_map(const struct ur_rs *rs)
 {
 	return rs->state != UR_RS_CONNECTED || rs->shut_wr ||
 	       (ur_rs_has_room(rs) && ur_rs_tx_has_credit(&rs->link.tx));
 }
 
-static struct ur_rs_mapping *first_untold(struct ur_rs *rs)
+static struct ur_rs_mapping *first_unsent(struct ur_rs *rs)
 {
 	struct ur_rs_mapping *m;
 
@@ -125,12 +125,12 @@ int ur_rs_send_mappings(struct ur_rs_call *c, bool nonblock)
 	int rc;
 
 	while (rs->mappings_due) {
-		rc = ur_rs_wait(c, UR_RS_WANT_TX, may_tell, nonblock, rs->opt.send_ms);
+		rc = ur_rs_wait(c, UR_RS_WANT_TX, may_send_map, nonblock, rs->opt.send_ms);
 		if (!rc)
 			rc = ur_rs_write_error(rs, true);
 		if (rc)
 			return rc;
-		m = first_untold(rs);
+		m = first_unsent(rs);
 		if (m) {
 			ur_rs_post_map(rs, m);
 			m->sent = true;
@@ -146,7 +146,7 @@ int ur_rs_send_mappings(struct ur_rs_call *c, bool nonblock)
  * RSOCKET-MAP-01. The buffer at that offset, and what of it lies behind; bytes 0: none. The peer may change the table at any time, so
  * the entry is copied before it is judged.
  */
-static struct ur_rs_sge find_place(const struct ur_rs *rs, uint64_t offset)
+static struct ur_rs_sge find_mapped(const struct ur_rs *rs, uint64_t offset)
 {
 	for (uint32_t i = 0; i < rs->opt.maps; i++) {
 		volatile const struct ur_rs_map *e = &rs->link.maps[i];
@@ -170,26 +170,17 @@ static int write_piece(struct ur_rs_call *c, struct ur_rs_iov *v, uint64_t offse
 {
 	struct ur_rs *rs = c->rs;
 	struct ur_rs_sge to;
-	bool first = !*step;
 	uint32_t piece;
 	int rc = ur_rs_wait(c, UR_RS_WANT_TX, may_write_direct, nonblock, rs->opt.send_ms);
 
 	if (!rc)
-		rc = ur_rs_write_error(rs, first);
+		rc = ur_rs_write_error(rs, !*step);
 	if (rc)
 		return rc;
-	to = find_place(rs, offset);
-	if (!to.bytes)
-		return EINVAL;
-	piece = ur_rs_next_piece(rs, v->bytes, step);
-	if (piece > to.bytes)
-		piece = to.bytes;
-	ur_rs_copy_in(c, v, piece);
-	rc = rs->closed ? EBADF : ur_rs_write_error(rs, first);
+	to = find_mapped(rs, offset);
+	rc = to.bytes ? ur_rs_copy_piece(c, v, to.bytes, step, &piece) : EINVAL;
 	if (!rc)
 		ur_rs_post_direct(rs, piece, to.addr, to.key);
-	else
-		v->bytes += piece;
 	return rc;
 }
 

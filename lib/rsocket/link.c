@@ -152,7 +152,8 @@ void ur_rs_close_link(struct ur_rs *rs)
 	*l = (struct ur_rs_link){0};
 }
 
-void ur_rs_make_offer(const struct ur_rs *rs, uint8_t *to)
+/* No READs or atomics: none in flight. The peer repeats for ever what finds no receive, because control messages take no credit. */
+struct rdma_conn_param ur_rs_conn_param(const struct ur_rs *rs, uint8_t *offer)
 {
 	const struct ur_rs_link *l = &rs->link;
 	struct ur_rs_offer o = {
@@ -164,7 +165,12 @@ void ur_rs_make_offer(const struct ur_rs *rs, uint8_t *to)
 		.buffer = {(uintptr_t)l->recv_buf, l->open_mr->rkey, l->rx.half},
 	};
 
-	ur_rs_put_offer(to, &o);
+	ur_rs_put_offer(offer, &o);
+	return (struct rdma_conn_param){.private_data = offer,
+					.private_data_len = UR_RS_OFFER_BYTES,
+					.flow_control = 1,
+					.retry_count = 7,
+					.rnr_retry_count = 7};
 }
 
 /* The peer's first buffer stands for entry 0 of both tables. */

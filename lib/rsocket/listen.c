@@ -76,17 +76,13 @@ static struct ur_rs *make_child(const struct ur_rs *listener)
 static int answer(struct ur_rs *rs, const struct ur_rs_offer *offer)
 {
 	uint8_t own[UR_RS_OFFER_BYTES];
-	struct rdma_conn_param param = {.private_data = own,
-					.private_data_len = sizeof(own),
-					.flow_control = 1,
-					.retry_count = 7,
-					.rnr_retry_count = 7};
+	struct rdma_conn_param param;
 	int rc = rdma_migrate_id(rs->id, rs->channel) ? errno : ur_rs_open_link(rs);
 
 	if (rc)
 		return rc;
 	ur_rs_take_offer(rs, offer);
-	ur_rs_make_offer(rs, own);
+	param = ur_rs_conn_param(rs, own);
 	/* Before the peer's confirmation can come. */
 	rs->state = UR_RS_ACCEPTING;
 	/* The caller has gone meanwhile. */
@@ -95,7 +91,7 @@ static int answer(struct ur_rs *rs, const struct ur_rs_offer *offer)
 	return ur_rs_publish(rs);
 }
 
-static void refuse(struct rdma_cm_id *id)
+void ur_rs_refuse(struct rdma_cm_id *id)
 {
 	rdma_reject(id, NULL, 0);
 	rdma_destroy_id(id);
@@ -115,13 +111,13 @@ static int take_request(struct ur_rs *listener, struct ur_rs **to)
 	listener->request = NULL;
 	rdma_ack_cm_event(e);
 	if (!valid) {
-		refuse(id);
+		ur_rs_refuse(id);
 		return EPROTO;
 	}
 	rs = make_child(listener);
 	if (!rs) {
 		rc = errno;
-		refuse(id);
+		ur_rs_refuse(id);
 		return rc;
 	}
 	rs->id = id;

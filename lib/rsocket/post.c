@@ -21,10 +21,8 @@ static void post(struct ur_rs *rs, struct ibv_send_wr *wr)
 static int gather(const struct ur_rs *rs, uint32_t bytes, struct ibv_sge sge[2])
 {
 	const struct ur_rs_link *l = &rs->link;
-	uint32_t first = rs->opt.send_bytes - l->head;
+	uint32_t first = ur_rs_ring_part(rs, bytes);
 
-	if (first > bytes)
-		first = bytes;
 	sge[0] = (struct ibv_sge){(uintptr_t)l->ring + l->head, first, l->ring_mr->lkey};
 	sge[1] = (struct ibv_sge){(uintptr_t)l->ring, bytes - first, l->ring_mr->lkey};
 	return first < bytes ? 2 : 1;
@@ -91,10 +89,8 @@ void ur_rs_post_map(struct ur_rs *rs, const struct ur_rs_mapping *m)
 void ur_rs_fill_ring(struct ur_rs *rs, const void *from, uint32_t bytes)
 {
 	struct ur_rs_link *l = &rs->link;
-	uint32_t first = rs->opt.send_bytes - l->head;
+	uint32_t first = ur_rs_ring_part(rs, bytes);
 
-	if (first > bytes)
-		first = bytes;
 	memcpy(l->ring + l->head, from, first);
 	memcpy(l->ring, (const uint8_t *)from + first, bytes - first);
 }
@@ -115,12 +111,16 @@ void ur_rs_post_control(struct ur_rs *rs, enum ur_rs_control c)
 	post(rs, &wr);
 }
 
-static void post_credits(struct ur_rs *rs)
+/* entry: what is written `to` the peer's targets with it, or NULL. */
+static void post_credits(struct ur_rs *rs, struct ibv_sge *entry, struct ur_rs_sge to)
 {
 	struct ibv_send_wr wr = {
 		.wr_id = id_of(UR_RS_CREDIT, 0),
+		.sg_list = entry,
+		.num_sge = entry ? 1 : 0,
 		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
 		.imm_data = htonl(ur_rs_word(UR_RS_CREDIT, ur_rs_rx_give(&rs->link.rx))),
+		.wr.rdma = {to.addr, to.key},
 	};
 
 	rs->link.controls--;
@@ -134,23 +134,15 @@ static void post_half(struct ur_rs *rs)
 	struct ur_rs_sge half = {(uintptr_t)l->recv_buf + ur_rs_rx_grant(&l->rx), l->open_mr->rkey,
 				 l->rx.half};
 	size_t at = rs->opt.send_bytes + l->next_half % UR_RS_CONTROLS * sizeof(half);
-	struct ibv_sge sge = {(uintptr_t)l->ring + at, sizeof(half), l->ring_mr->lkey};
-	struct ibv_send_wr wr = {
-		.wr_id = id_of(UR_RS_CREDIT, 0),
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
-		.imm_data = htonl(ur_rs_word(UR_RS_CREDIT, ur_rs_rx_give(&l->rx))),
-		.wr.rdma = {l->peer_targets.addr + (uint64_t)l->next_peer_target * UR_RS_SGE_BYTES,
-			    l->peer_targets.key},
-	};
+	struct ibv_sge entry = {(uintptr_t)l->ring + at, sizeof(half), l->ring_mr->lkey};
+	struct ur_rs_sge to = l->peer_targets;
 
 	half = ur_rs_sge_for(l->peer_big, half);
 	memcpy(l->ring + at, &half, sizeof(half));
+	to.addr += (uint64_t)l->next_peer_target * UR_RS_SGE_BYTES;
 	l->next_half++;
 	l->next_peer_target = (l->next_peer_target + 1) % l->peer_targets.bytes;
-	l->controls--;
-	post(rs, &wr);
+	post_credits(rs, &entry, to);
 }
 
 /* RSOCKET-GRANT-01 */
@@ -162,7 +154,7 @@ void ur_rs_grant(struct ur_rs *rs)
 		if (ur_rs_rx_has_half(&l->rx))
 			post_half(rs);
 		else if (ur_rs_rx_owes(&l->rx))
-			post_credits(rs);
+			post_credits(rs, NULL, (struct ur_rs_sge){0});
 		else
 			return;
 	}

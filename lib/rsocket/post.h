@@ -22,6 +22,12 @@ void ur_rs_post_direct(struct ur_rs *rs, uint32_t bytes, uint64_t addr, uint32_t
 /* An entry of the peer's table of maps. Takes a credit and room in the ring. */
 void ur_rs_post_map(struct ur_rs *rs, const struct ur_rs_mapping *m);
 void ur_rs_post_control(struct ur_rs *rs, enum ur_rs_control c);
+/* Of so many bytes from the ring's head on, those before its end; the others are at its beginning. */
+static inline uint32_t ur_rs_ring_part(const struct ur_rs *rs, uint32_t bytes)
+{
+	return ur_rs_within(bytes, 0, rs->opt.send_bytes - rs->link.head);
+}
+
 /* Copies a few bytes to the ring's head. */
 void ur_rs_fill_ring(struct ur_rs *rs, const void *from, uint32_t bytes);
 /* Grants the peer buffer space and credits, if they are worth a message and there is a work request for it. */

@@ -18,7 +18,7 @@ bool ur_rs_is_up(const struct ur_rs *rs)
 /* Whether the peer has all data. */
 static bool is_acknowledged(const struct ur_rs *rs)
 {
-	return !rs->link.lost && rs->link.slots == rs->opt.sq_depth - UR_RS_CONTROLS;
+	return !rs->link.lost && ur_rs_is_idle(rs);
 }
 
 void ur_rs_end(struct ur_rs *rs, int why)
@@ -244,7 +244,7 @@ bool ur_rs_progress(struct ur_rs *rs, unsigned want)
 
 /* ---- waking ---- */
 
-/* An event of a queue that nobody arms again would leave a thread that waits for that queue asleep. */
+/* A queue whose event is fetched has to be armed again, or a thread that waits for it would sleep on. */
 void ur_rs_arm(struct ur_rs *rs, unsigned want)
 {
 	struct ur_rs_link *l = &rs->link;

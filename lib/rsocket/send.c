@@ -43,15 +43,14 @@ int ur_rs_write_error(struct ur_rs *rs, bool tell)
 	return rc;
 }
 
-void ur_rs_copy_in(struct ur_rs_call *c, struct ur_rs_iov *v, uint32_t bytes)
+/* To the ring's head. The lock may be given up meanwhile. */
+static void copy_in(struct ur_rs_call *c, struct ur_rs_iov *v, uint32_t bytes)
 {
 	struct ur_rs_link *l = &c->rs->link;
-	uint32_t first = c->rs->opt.send_bytes - l->head;
+	uint32_t first = ur_rs_ring_part(c->rs, bytes);
 	bool unlock = bytes > UR_RS_COPY_LOCKED;
 
-	if (first > bytes)
-		first = bytes;
-	/* Only who has send_lock moves the head, and what is behind it is free. */
+	/* Only the holder of send_lock moves the head, and what is behind it is free. */
 	if (unlock)
 		pthread_mutex_unlock(&c->rs->lock);
 	ur_rs_iov_get(v, l->ring + l->head, first);
@@ -60,7 +59,8 @@ void ur_rs_copy_in(struct ur_rs_call *c, struct ur_rs_iov *v, uint32_t bytes)
 		pthread_mutex_lock(&c->rs->lock);
 }
 
-uint32_t ur_rs_next_piece(const struct ur_rs *rs, size_t left, uint32_t *step)
+/* Bytes of the next WRITE: at most `left`, and what has room. */
+static uint32_t next_piece(const struct ur_rs *rs, size_t left, uint32_t *step)
 {
 	uint32_t piece = *step ? *step : FIRST_PIECE;
 
@@ -70,26 +70,34 @@ uint32_t ur_rs_next_piece(const struct ur_rs *rs, size_t left, uint32_t *step)
 	return piece < room(rs) ? piece : room(rs);
 }
 
+int ur_rs_copy_piece(struct ur_rs_call *c, struct ur_rs_iov *v, uint32_t most, uint32_t *step,
+		     uint32_t *piece)
+{
+	bool first = !*step;
+	int rc;
+
+	*piece = next_piece(c->rs, v->bytes, step);
+	if (*piece > most)
+		*piece = most;
+	copy_in(c, v, *piece);
+	rc = c->rs->closed ? EBADF : ur_rs_write_error(c->rs, first);
+	if (rc)
+		v->bytes += *piece; /* it will not be sent */
+	return rc;
+}
+
 static int send_piece(struct ur_rs_call *c, struct ur_rs_iov *v, uint32_t *step, bool nonblock)
 {
 	struct ur_rs *rs = c->rs;
-	bool first = !*step;
 	uint32_t piece;
 	int rc = ur_rs_wait(c, UR_RS_WANT_TX, ur_rs_may_write, nonblock, rs->opt.send_ms);
 
 	if (!rc)
-		rc = ur_rs_write_error(rs, first);
-	if (rc)
-		return rc;
-	piece = ur_rs_next_piece(rs, v->bytes, step);
-	if (piece > rs->link.tx.target.bytes)
-		piece = rs->link.tx.target.bytes;
-	ur_rs_copy_in(c, v, piece);
-	rc = rs->closed ? EBADF : ur_rs_write_error(rs, first);
+		rc = ur_rs_write_error(rs, !*step);
+	if (!rc)
+		rc = ur_rs_copy_piece(c, v, rs->link.tx.target.bytes, step, &piece);
 	if (!rc)
 		ur_rs_post_data(rs, piece);
-	else
-		v->bytes += piece; /* it was not sent */
 	return rc;
 }
 

@@ -188,8 +188,8 @@ uint64_t ur_rs_busy_ns(void);
 /* Makes the queue pair of rs->id, its buffers, and posts receives. */
 int ur_rs_open_link(struct ur_rs *rs);
 void ur_rs_close_link(struct ur_rs *rs);
-/* What this end offers, and what the peer has offered. */
-void ur_rs_make_offer(const struct ur_rs *rs, uint8_t *to);
+/* The parameters of rdma_connect() and rdma_accept(), with this end's offer in `offer`, UR_RS_OFFER_BYTES bytes, as private data. */
+struct rdma_conn_param ur_rs_conn_param(const struct ur_rs *rs, uint8_t *offer);
 void ur_rs_take_offer(struct ur_rs *rs, const struct ur_rs_offer *o);
 int ur_rs_post_receives(struct ur_rs_link *l, uint32_t cnt);
 
@@ -214,6 +214,12 @@ void ur_rs_end_sleep(struct ur_rs *rs, unsigned want, uint32_t wakes);
 void ur_rs_end(struct ur_rs *rs, int why);
 /* Ends it once everything that has arrived is taken. An error of sending comes before `why`. */
 void ur_rs_lose(struct ur_rs *rs, int why);
+/* Whether no message with data is under way. */
+static inline bool ur_rs_is_idle(const struct ur_rs *rs)
+{
+	return rs->link.slots == rs->opt.sq_depth - UR_RS_CONTROLS;
+}
+
 /* Whether data may arrive. */
 bool ur_rs_is_up(const struct ur_rs *rs);
 
@@ -256,6 +262,8 @@ int ur_rs_take_error(struct ur_rs *rs);
 
 /* Fetches a request, if there is one and none is kept. */
 void ur_rs_fetch_request(struct ur_rs *rs);
+/* Refuses a request, whose id it destroys. */
+void ur_rs_refuse(struct rdma_cm_id *id);
 
 /* ---- send.c; under the lock ---- */
 
@@ -270,10 +278,12 @@ bool ur_rs_may_write(const struct ur_rs *rs);
  * bytes then, and the next one the error.
  */
 int ur_rs_write_error(struct ur_rs *rs, bool tell);
-/* Bytes of the next WRITE: at most `left`, and what has room. *step, first 0, has the size of the one after. */
-uint32_t ur_rs_next_piece(const struct ur_rs *rs, size_t left, uint32_t *step);
-/* Copies to the ring's head. The caller has send_lock; the lock may be given up meanwhile. */
-void ur_rs_copy_in(struct ur_rs_call *c, struct ur_rs_iov *v, uint32_t bytes);
+/*
+ * Copies what the next WRITE is to carry to the ring's head: *piece bytes, at most `most`, and what has room. *step, first 0, has the
+ * size of the one after. The caller has send_lock; the lock may be given up meanwhile. Not 0: it must not be sent any more.
+ */
+int ur_rs_copy_piece(struct ur_rs_call *c, struct ur_rs_iov *v, uint32_t most, uint32_t *step,
+		     uint32_t *piece);
 
 /* ---- recv.c; under the lock ---- */
 

@@ -126,8 +126,7 @@ static void free_socket(struct ur_rs *rs)
 		struct rdma_cm_id *id = rs->request->id;
 
 		rdma_ack_cm_event(rs->request);
-		rdma_reject(id, NULL, 0);
-		rdma_destroy_id(id);
+		ur_rs_refuse(id);
 	}
 	ur_rs_close_link(rs);
 	if (rs->udp)

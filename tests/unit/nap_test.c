@@ -8,7 +8,7 @@
 
 #include "edge/nap.h"
 
-/* EDGE-REST-09. A sleep that nobody ends is an error here: of these naps a thousand would take a quarter of an hour. */
+/* EDGE-REST-09. A nap that no call ends takes almost a second, so a thousand of them do not fit into the time of a test. */
 #define LONG_NS	 900000000
 #define CALLS	 1000
 #define SHORT_NS 1000
