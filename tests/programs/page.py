@@ -21,7 +21,8 @@ OTHER = {"1 % loss": "loss", "one CPU": "cpus"}
 # Releases whose own programs run, in a chroot, on libraries that were built there.
 RELEASES = {"bookworm": "Debian 12", "trixie": "Debian 13", "noble": "Ubuntu 24.04"}
 SHOWN = {"-p {port}": "", "-lp {port}": "", "-B {port}": "", "-P {port}": "", "{peer}": "SERVER", "{address}": "SERVER", "{own}": "CLIENT", "{gid}": "GID",
-         "{run}": "uroce-run ...", "{mpi}": "PROGRAM", "{tests}/hpcc ": "",
+         "{run}": "uroce-run ...", "{mpi}": "PROGRAM", "{tests}/hpcc ": "", "sh {tests}/rcopy.sh {tests}/pyverbs.txt SERVER {dir}/copy": "rcopy FILE SERVER:FILE",
+         "-o {dir}/got -w %{{size_download}} ": "", "SERVER:{port}": "SERVER",
          "--allow-run-as-root --oversubscribe ": ""}
 
 
