@@ -94,7 +94,7 @@ def bandwidth(way, op, seconds, **how):
 def latency(way, op, seconds, **how):
     """The typical half round trip, in us."""
     return figure(rf"^ {SMALL} +\d+ +\S+ +\S+ +(\S+)",
-                  perftest(way, f"ib_{op}_lat -s {SMALL} -n {5000 if seconds > 1 else 1000}", seconds, **how))
+                  perftest(way, f"ib_{op}_lat -s {SMALL} -n 5000", seconds, **how))
 
 
 # ---- a wake ----
