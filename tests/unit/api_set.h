@@ -12,8 +12,15 @@
  */
 static inline void api_set(const char *all[API_SET_ROOM], const char *const *set)
 {
-	static const char *const small[] = {"eal.hugepages=no", "eal.memory_mb=128",
-					    "port.framecnt=512", "port.mbufs=1023"};
+	static const char *const small[] = {
+		"eal.hugepages=no",
+		"eal.memory_mb=128",
+		"port.framecnt=512",
+		"port.mbufs=1023",
+		"transport.max_qp=512",
+		"transport.reorder_slots=64",
+		"transport.reorder_contexts=16",
+	};
 	unsigned cnt = 0;
 
 	for (; cnt < sizeof(small) / sizeof(small[0]); cnt++)
