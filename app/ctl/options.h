@@ -23,7 +23,7 @@
 	X(e2prom, "read|write|save|...", 2, CTL_WORDS_MAX, "the E2PROM of a node; see below")      \
 	X(vl, "show|set ...", 2, 7, "virtual lanes of a port; see below")                          \
 	X(qos, "solve|apply ...", 2, CTL_WORDS_MAX,                                                \
-	  "arbitration tables from wished shares and waits; see below")                            \
+	  "arbitration tables from target shares and waits; see below")                            \
 	X(keys, "show|set|clear ...", 1, 3, "M_Keys of nodes; see below")                          \
 	X(counters, "NODE [PORT]", 1, 2, "print the counters of a node's ports")                   \
 	X(monitor, "MODE [NODE]", 1, 2, "watch the counters of all ports; see below")              \

@@ -6,15 +6,15 @@
 #include "names.h"
 #include "output.h"
 
-/* From wishes for service levels to the tables of a port. */
+/* From targets of service levels to the tables of a port. */
 
 static const char *const modes[] = {
 	[UR_VL_IBA] = "iba", [UR_VL_MEASURED] = "measured", [UR_VL_STRICT] = "strict"};
 
-/* ---- wishes ---- */
+/* ---- targets ---- */
 
 /* "3=25" or "3=25,40": service level, percent, microseconds. */
-static bool parse_wish(const char *text, struct ur_qos_wish *w)
+static bool parse_target(const char *text, struct ur_qos_target *w)
 {
 	unsigned sl;
 	double percent, us = 0;
@@ -24,11 +24,11 @@ static bool parse_wish(const char *text, struct ur_qos_wish *w)
 	    text[longer ? longer : len] || sl > 15 || !(percent > 0 && percent <= 100) ||
 	    !(us >= 0 && us < 1e7))
 		return ctl_complain(
-			"'%s' is not a wish: SL=PERCENT or SL=PERCENT,MICROSECONDS, such as 3=25,40",
+			"'%s' is not a target: SL=PERCENT or SL=PERCENT,MICROSECONDS, such as 3=25,40",
 			text);
-	*w = (struct ur_qos_wish){.sl = (uint8_t)sl,
-				  .share = (uint32_t)(percent * UR_QOS_ALL / 100 + 0.5),
-				  .bound_ns = (uint64_t)(us * 1000)};
+	*w = (struct ur_qos_target){.sl = (uint8_t)sl,
+				    .share = (uint32_t)(percent * UR_QOS_ALL / 100 + 0.5),
+				    .bound_ns = (uint64_t)(us * 1000)};
 	return true;
 }
 
@@ -45,9 +45,9 @@ static bool make_task(const struct ctl_options *o, struct ur_qos_task *t)
 	while (1u << t->mtu_shift < o->mtu)
 		t->mtu_shift++;
 	if (o->words_cnt - 1 > UR_VL_CNT)
-		return ctl_complain("there are 1 to %d wishes", UR_VL_CNT);
+		return ctl_complain("there are 1 to %d targets", UR_VL_CNT);
 	for (unsigned i = 0; i < t->cnt; i++)
-		if (!parse_wish(o->words[1 + i], &t->wish[i]))
+		if (!parse_target(o->words[1 + i], &t->target[i]))
 			return false;
 	if (1u << t->mtu_shift != o->mtu)
 		return ctl_complain("--mtu: %llu is none of 256, 512, 1024, 2048, 4096",
@@ -73,7 +73,7 @@ static void print_tables(const struct ur_qos_solution *s, const char *mode)
 static json_t *print_lane(const struct ctl_options *o, const struct ur_qos_task *t,
 			  const struct ur_qos_solution *s, unsigned lane)
 {
-	const struct ur_qos_wish *w = lane < t->cnt ? &t->wish[lane] : NULL;
+	const struct ur_qos_target *w = lane < t->cnt ? &t->target[lane] : NULL;
 	const struct ur_qos_got *g = &s->got[lane];
 	json_t *j = json_pack("{s:i,s:s,s:f}", "lane", (int)lane, "table", g->high ? "high" : "low",
 			      "percent", g->share * 100.0 / UR_QOS_ALL);
@@ -82,7 +82,7 @@ static json_t *print_lane(const struct ctl_options *o, const struct ur_qos_task 
 	if (w) {
 		snprintf(name, sizeof(name), "SL %u", w->sl);
 		json_object_set_new(j, "sl", json_integer(w->sl));
-		json_object_set_new(j, "wished_percent", json_real(w->share * 100.0 / UR_QOS_ALL));
+		json_object_set_new(j, "target_percent", json_real(w->share * 100.0 / UR_QOS_ALL));
 	}
 	if (g->wait_ns)
 		json_object_set_new(j, "wait_us", json_real((double)g->wait_ns / 1000));
@@ -91,11 +91,11 @@ static json_t *print_lane(const struct ctl_options *o, const struct ur_qos_task 
 	printf("%-6s  lane %2u, %-4s  %6.2f %%", name, lane, g->high ? "high" : "low",
 	       g->share * 100.0 / UR_QOS_ALL);
 	if (w)
-		printf(" (wished %.2f)", w->share * 100.0 / UR_QOS_ALL);
+		printf(" (target %.2f)", w->share * 100.0 / UR_QOS_ALL);
 	if (g->wait_ns)
 		printf("  waits at most %.2f us", (double)g->wait_ns / 1000);
 	if (w && w->bound_ns)
-		printf(" (wished %.2f)", (double)w->bound_ns / 1000);
+		printf(" (target %.2f)", (double)w->bound_ns / 1000);
 	putchar('\n');
 	return j;
 }
@@ -128,8 +128,8 @@ static bool solve(const struct ctl_options *o)
 	if (!ok && s.failed >= 0 && s.failed < t.cnt)
 		return ctl_complain(
 			"no tables do that in mode %s: service level %u would wait %.2f us, not %.2f",
-			o->mode, t.wish[s.failed].sl, (double)s.got[s.failed].wait_ns / 1000,
-			(double)t.wish[s.failed].bound_ns / 1000);
+			o->mode, t.target[s.failed].sl, (double)s.got[s.failed].wait_ns / 1000,
+			(double)t.target[s.failed].bound_ns / 1000);
 	return ok ||
 	       ctl_complain("no tables give these shares within %g %%; give more with --tolerance",
 			    o->tolerance);

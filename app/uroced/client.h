@@ -71,8 +71,8 @@ struct client {
 	bool wake_due;	   /* frames may have been sent while it slept */
 	uint64_t wake_ns;  /* when it was woken last */
 	/* direct.h */
-	bool direct;		 /* it knows direct rings, and may have some */
-	uint64_t wished, joined; /* bit i: a ring to client i of the daemon */
+	bool direct;		    /* it knows direct rings, and may have some */
+	uint64_t requested, joined; /* bit i: a ring to client i of the daemon */
 	uint32_t parted
 		[CLIENT_RINGS_MAX]; /* addresses of clients that have left, [0, parted_cnt): it is to be told */
 	unsigned parted_cnt;

@@ -74,8 +74,8 @@ static void make_ring(struct client *a, unsigned a_at, struct client *b, unsigne
 		close(memory);
 }
 
-void direct_wish(struct client *const *client, unsigned cnt, struct client *c, uint32_t address,
-		 uint32_t mtu)
+void direct_request(struct client *const *client, unsigned cnt, struct client *c, uint32_t address,
+		    uint32_t mtu)
 {
 	unsigned own = client_number(client, c), i = 0;
 
@@ -83,8 +83,8 @@ void direct_wish(struct client *const *client, unsigned cnt, struct client *c, u
 		i++;
 	if (i == cnt || i == own)
 		return;
-	c->wished |= UINT64_C(1) << i;
-	if (client[i]->wished >> own & 1 && !(c->joined >> i & 1) && may_join(c) &&
+	c->requested |= UINT64_C(1) << i;
+	if (client[i]->requested >> own & 1 && !(c->joined >> i & 1) && may_join(c) &&
 	    may_join(client[i]))
 		make_ring(c, own, client[i], i, mtu);
 }
@@ -97,9 +97,9 @@ void direct_part(struct client *const *client, unsigned cnt, struct client *c)
 		if (client[i]->joined >> own & 1)
 			part(client[i], c);
 		client[i]->joined &= ~(UINT64_C(1) << own);
-		client[i]->wished &= ~(UINT64_C(1) << own);
+		client[i]->requested &= ~(UINT64_C(1) << own);
 	}
-	c->joined = c->wished = 0;
+	c->joined = c->requested = 0;
 	c->parted_cnt = 0;
 }
 

@@ -12,11 +12,11 @@
  */
 
 /*
- * UROCED-DIRECT-01: client `c` wishes a ring to the one of this address, among client[0, cnt), for packets of `mtu` bytes. They are joined
- * when both wish it. Otherwise, and with too many rings, nothing happens: the frames go by the switch.
+ * UROCED-DIRECT-01: client `c` requests a ring to the one of this address, among client[0, cnt), for packets of `mtu` bytes. They are joined
+ * when both request it. Otherwise, and with too many rings, nothing happens: the frames go by the switch.
  */
-void direct_wish(struct client *const *client, unsigned cnt, struct client *c, uint32_t address,
-		 uint32_t mtu);
+void direct_request(struct client *const *client, unsigned cnt, struct client *c, uint32_t address,
+		    uint32_t mtu);
 
 /* The lease of `c` ends: its peers must not use their rings any more. */
 void direct_part(struct client *const *client, unsigned cnt, struct client *c);

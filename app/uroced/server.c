@@ -404,8 +404,8 @@ static void serve_lease(struct server *s, struct client *c, uint64_t now_ns)
 
 	if (len < 0 && errno == EAGAIN)
 		return;
-	if (len > 0 && ur_lease_get_wish(msg, (size_t)len, &address)) {
-		direct_wish(s->client, s->client_cnt, c, address, s->mtu);
+	if (len > 0 && ur_lease_get_ring_request(msg, (size_t)len, &address)) {
+		direct_request(s->client, s->client_cnt, c, address, s->mtu);
 		return;
 	}
 	if (len <= 0 || !s->attr->steer || !ur_lease_get_port(msg, (size_t)len, &p) ||

@@ -141,12 +141,12 @@ static void end_ring(struct ur_device *dev, uint32_t address)
 
 static void follow_direct(struct ur_device *dev, uint64_t now_ns)
 {
-	uint32_t wish = ur_direct_wish(&dev->direct, now_ns);
+	uint32_t request = ur_direct_request(&dev->direct, now_ns);
 	struct ur_lease_direct d;
 	int fd;
 
-	if (wish)
-		ur_lease_wish(dev->lease, wish);
+	if (request)
+		ur_lease_request_ring(dev->lease, request);
 	while (ur_lease_next_direct(dev->lease, &d, &fd)) {
 		struct ur_direct_peer *p = d.frame_max ? ur_direct_peer_new(&d, fd) : NULL;
 

@@ -9,12 +9,12 @@
 #include "uroce/uroce.h"
 
 /*
- * The mode of an RC queue pair: the wishes of both ends and the result. ur_mode_decide() alone
+ * The mode of an RC queue pair: what both ends want, and the result. ur_mode_decide() alone
  * decides. It is called when the queue pair moves to RTR: by cm_conn.c for connections by CM, by
  * qp.c if the application connects the queue pair itself.
  */
 
-/* The wish of the application or of the configuration. */
+/* What the application or the configuration wants. */
 struct ur_mode_want {
 	enum uroce_qp_mode mode;
 	bool strict;

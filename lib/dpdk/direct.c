@@ -27,7 +27,7 @@
 #define IP4_PLAIN  0x45
 #define PROTO_UDP  17
 #define FULL_NS	   1000000
-#define WISH_NS	   1000000000
+#define REQUEST_NS 1000000000
 #define DISCARD	   9 /* UDP port, RFC 863 */
 
 /* ---- the rings ---- */
@@ -260,7 +260,7 @@ unsigned ur_direct_rx(struct ur_direct *d, struct ur_mbuf_source *s, struct ur_p
 
 /* ---- the progress thread ---- */
 
-uint32_t ur_direct_wish(struct ur_direct *d, uint64_t now_ns)
+uint32_t ur_direct_request(struct ur_direct *d, uint64_t now_ns)
 {
 	uint32_t address = atomic_exchange_explicit(&d->wanted, 0, memory_order_relaxed);
 	unsigned oldest = 0;
@@ -268,13 +268,13 @@ uint32_t ur_direct_wish(struct ur_direct *d, uint64_t now_ns)
 	if (!address)
 		return 0;
 	for (unsigned i = 0; i < 2 * UR_DIRECT_MAX; i++) {
-		if (d->wish[i].address == address && now_ns < d->wish[i].until_ns)
+		if (d->requested[i].address == address && now_ns < d->requested[i].until_ns)
 			return 0;
-		if (d->wish[i].until_ns < d->wish[oldest].until_ns)
+		if (d->requested[i].until_ns < d->requested[oldest].until_ns)
 			oldest = i;
 	}
-	d->wish[oldest].address = address;
-	d->wish[oldest].until_ns = now_ns + WISH_NS;
+	d->requested[oldest].address = address;
+	d->requested[oldest].until_ns = now_ns + REQUEST_NS;
 	return address;
 }
 

@@ -40,11 +40,11 @@ struct ur_direct {
 	unsigned first; /* whose turn it is to be received from */
 	struct ur_worker_counters *counters;
 	_Atomic uint32_t wanted; /* a client of uroced that packets went to by the port; 0: none */
-	/* The wishes of the last second. */
+	/* The requests of the last second. */
 	struct {
 		uint32_t address;
 		uint64_t until_ns;
-	} wish[2 * UR_DIRECT_MAX];
+	} requested[2 * UR_DIRECT_MAX];
 };
 
 /*
@@ -77,7 +77,7 @@ unsigned ur_direct_rx(struct ur_direct *d, struct ur_mbuf_source *s, struct ur_p
 		      unsigned n);
 
 /* A client for which uroced should be asked for a ring, once in a second; 0: none. */
-uint32_t ur_direct_wish(struct ur_direct *d, uint64_t now_ns);
+uint32_t ur_direct_request(struct ur_direct *d, uint64_t now_ns);
 
 /* Whether the other ends are to wake this one. */
 void ur_direct_set_sleep(struct ur_direct *d, bool sleeps);

@@ -6,14 +6,14 @@
 
 #include "wire/cursor.h"
 
-#define MAGIC_REQUEST  0x554c5131 /* "ULQ1": the last byte is the version */
-#define MAGIC_REQUEST2 0x554c5132
-#define MAGIC_GRANT    0x554c4731 /* "ULG1" */
-#define MAGIC_REFUSAL  0x554c5831 /* "ULX1" */
-#define MAGIC_PORT     0x554c5031 /* "ULP1" */
-#define MAGIC_BOUND    0x554c4231 /* "ULB1" */
-#define MAGIC_WISH     0x554c5731 /* "ULW1" */
-#define MAGIC_DIRECT   0x554c4431 /* "ULD1" */
+#define MAGIC_REQUEST	   0x554c5131 /* "ULQ1": the last byte is the version */
+#define MAGIC_REQUEST2	   0x554c5132
+#define MAGIC_GRANT	   0x554c4731 /* "ULG1" */
+#define MAGIC_REFUSAL	   0x554c5831 /* "ULX1" */
+#define MAGIC_PORT	   0x554c5031 /* "ULP1" */
+#define MAGIC_BOUND	   0x554c4231 /* "ULB1" */
+#define MAGIC_RING_REQUEST 0x554c5731 /* "ULW1" */
+#define MAGIC_DIRECT	   0x554c4431 /* "ULD1" */
 
 static void put_text(struct ur_cursor *c, const char *text, size_t bytes)
 {
@@ -199,17 +199,17 @@ bool ur_lease_get_bound(const uint8_t *msg, size_t len, struct ur_lease_bound *b
 	return true;
 }
 
-void ur_lease_put_wish(uint32_t address, uint8_t *out)
+void ur_lease_put_ring_request(uint32_t address, uint8_t *out)
 {
-	ur_store32(out, MAGIC_WISH);
+	ur_store32(out, MAGIC_RING_REQUEST);
 	ur_store32(out + 4, address);
 }
 
-bool ur_lease_get_wish(const uint8_t *msg, size_t len, uint32_t *address)
+bool ur_lease_get_ring_request(const uint8_t *msg, size_t len, uint32_t *address)
 {
 	struct ur_cursor c = ur_cursor_ro(msg, len);
 
-	if (len != UR_LEASE_WISH_BYTES || ur_get32(&c) != MAGIC_WISH)
+	if (len != UR_LEASE_RING_REQUEST_BYTES || ur_get32(&c) != MAGIC_RING_REQUEST)
 		return false;
 	*address = ur_get32(&c);
 	return true;

@@ -22,24 +22,24 @@
  *
  * Later, of a client whose request has version 2, which is the only difference of the versions:
  *
- *	wish	  4 magic, 4 address
+ *	request	  4 magic, 4 address
  *	direct	  4 magic, 4 address, 2 longest frame, 1 end, 1 zero; with a descriptor, or with none and zeros: the ring has ended
  *
  * Thread class: pure functions.
  */
-#define UR_LEASE_SOCKET	       "/run/uroced/uroced.sock" /* unless another path is given */
-#define UR_LEASE_SECRET_BYTES  24			 /* text with its NUL; memif's limit */
-#define UR_LEASE_SECRET_CHARS  22
-#define UR_LEASE_PROGRAM_BYTES 32
-#define UR_LEASE_NAME_BYTES    64
-#define UR_LEASE_REQUEST_BYTES 64
-#define UR_LEASE_GRANT_BYTES   112
-#define UR_LEASE_REFUSAL_BYTES 8
-#define UR_LEASE_PORT_BYTES    12 /* and of its answer */
-#define UR_LEASE_WISH_BYTES    8
-#define UR_LEASE_DIRECT_BYTES  12
-#define UR_LEASE_PREFIX_BITS   6
-#define UR_LEASE_MESSAGE_MAX   UR_LEASE_GRANT_BYTES
+#define UR_LEASE_SOCKET		    "/run/uroced/uroced.sock" /* unless another path is given */
+#define UR_LEASE_SECRET_BYTES	    24			      /* text with its NUL; memif's limit */
+#define UR_LEASE_SECRET_CHARS	    22
+#define UR_LEASE_PROGRAM_BYTES	    32
+#define UR_LEASE_NAME_BYTES	    64
+#define UR_LEASE_REQUEST_BYTES	    64
+#define UR_LEASE_GRANT_BYTES	    112
+#define UR_LEASE_REFUSAL_BYTES	    8
+#define UR_LEASE_PORT_BYTES	    12 /* and of its answer */
+#define UR_LEASE_RING_REQUEST_BYTES 8
+#define UR_LEASE_DIRECT_BYTES	    12
+#define UR_LEASE_PREFIX_BITS	    6
+#define UR_LEASE_MESSAGE_MAX	    UR_LEASE_GRANT_BYTES
 
 /* X(NAME, sentence): why there is no lease */
 #define UR_LEASE_REFUSALS(X)                                                                       \
@@ -140,8 +140,8 @@ void ur_lease_put_bound(const struct ur_lease_bound *b, uint8_t *out);
 bool ur_lease_get_bound(const uint8_t *msg, size_t len, struct ur_lease_bound *b);
 
 /* Messages about direct rings. get: false if malformed, and then *address or *d is as it was. */
-void ur_lease_put_wish(uint32_t address, uint8_t *out);
-bool ur_lease_get_wish(const uint8_t *msg, size_t len, uint32_t *address);
+void ur_lease_put_ring_request(uint32_t address, uint8_t *out);
+bool ur_lease_get_ring_request(const uint8_t *msg, size_t len, uint32_t *address);
 void ur_lease_put_direct(const struct ur_lease_direct *d, uint8_t *out);
 bool ur_lease_get_direct(const uint8_t *msg, size_t len, struct ur_lease_direct *d);
 

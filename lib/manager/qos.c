@@ -45,21 +45,21 @@ const char *ur_qos_check(const struct ur_qos_task *t)
 	uint32_t sum = 0, seen = 0;
 
 	if (t->cnt < 1 || t->cnt > UR_VL_CNT)
-		return "there are 1 to 15 wishes";
+		return "there are 1 to 15 targets";
 	for (unsigned i = 0; i < t->cnt; i++) {
-		if (t->wish[i].sl > 15 || seen >> t->wish[i].sl & 1)
-			return "service levels are 0 to 15, and each has one wish";
-		if (!t->wish[i].share || t->wish[i].share > UR_QOS_ALL)
+		if (t->target[i].sl > 15 || seen >> t->target[i].sl & 1)
+			return "service levels are 0 to 15, and each has one target";
+		if (!t->target[i].share || t->target[i].share > UR_QOS_ALL)
 			return "a share is more than 0 and at most all of the link";
-		if (t->wish[i].bound_ns && !t->bps)
+		if (t->target[i].bound_ns && !t->bps)
 			return "a bound of the wait needs the port's rate";
-		seen |= 1u << t->wish[i].sl;
-		sum += t->wish[i].share;
+		seen |= 1u << t->target[i].sl;
+		sum += t->target[i].share;
 	}
 	if (sum > UR_QOS_ALL)
 		return "the shares are more than the whole link together";
 	if (sum < UR_QOS_ALL && t->cnt == UR_VL_CNT)
-		return "15 lanes have wishes, which are less than the whole link together: no lane is left for the rest";
+		return "15 lanes have targets, which are less than the whole link together: no lane is left for the rest";
 	if (t->mtu_shift < 8 || t->mtu_shift > 12)
 		return "the path MTU is none of 256, 512, 1024, 2048 and 4096";
 	return NULL;
@@ -186,7 +186,7 @@ static bool make_tables(const struct search *s, const struct candidate *c, struc
 	for (unsigned sl = 0; sl < 16; sl++)
 		vl->sl2vl[sl] = s->lanes > s->t->cnt ? s->t->cnt : NO_LANE;
 	for (unsigned i = 0; i < s->t->cnt; i++)
-		vl->sl2vl[s->t->wish[i].sl] = (uint8_t)i;
+		vl->sl2vl[s->t->target[i].sl] = (uint8_t)i;
 	return put_table(s, c, HIGH, vl->high, &vl->high_cnt) &&
 	       put_table(s, c, LOW, vl->low, &vl->low_cnt);
 }
@@ -655,12 +655,12 @@ bool ur_qos_solve(const struct ur_qos_task *t, struct ur_qos_solution *solution)
 	s.mtu = 1u << t->mtu_shift;
 	s.turn_most = t->mode == UR_VL_MEASURED ? TURN_MAX : TURN_MAX / (s.mtu / IBA_UNIT);
 	for (unsigned i = 0; i < t->cnt; i++) {
-		double bytes = (double)t->wish[i].bound_ns * (double)t->bps / (8 * NS) - s.mtu;
+		double bytes = (double)t->target[i].bound_ns * (double)t->bps / (8 * NS) - s.mtu;
 
-		s.share[i] = t->wish[i].share;
-		rest -= t->wish[i].share;
+		s.share[i] = t->target[i].share;
+		rest -= t->target[i].share;
 		s.room[i] = UINT64_MAX;
-		if (t->wish[i].bound_ns)
+		if (t->target[i].bound_ns)
 			s.room[i] = bytes > 0 ? (uint64_t)bytes : 0;
 	}
 	if (rest > t->tolerance) {

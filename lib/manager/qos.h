@@ -9,14 +9,14 @@
 
 /*
  * From what service levels are to get to the arbitration tables of a port (docs/design/management.md): the inverse of
- * vl/vl.h. Each wish gets a lane of its own; the service levels without a wish share one more, if more than the
+ * vl/vl.h. Each target gets a lane of its own; the service levels without a target share one more, if more than the
  * tolerance is left for them. Every candidate is run through the arbiter with all lanes backlogged by packets of a PMTU.
  *
  * Thread class: pure functions, of milliseconds.
  */
 #define UR_QOS_ALL 1000000u /* a share of the whole link */
 
-struct ur_qos_wish {
+struct ur_qos_target {
 	uint8_t sl;	   /* [0, 15] */
 	uint32_t share;	   /* of the link while all lanes are busy, of UR_QOS_ALL; more than 0 */
 	uint64_t bound_ns; /* most that the packet at the head of its lane waits; 0: any */
@@ -27,8 +27,8 @@ struct ur_qos_task {
 	uint8_t mtu_shift;  /* [8, 12] */
 	uint64_t bps;	    /* payload that the port carries; more than 0 if there is a bound */
 	uint32_t tolerance; /* of a share, of UR_QOS_ALL: a part of the link */
-	uint8_t cnt;	    /* wishes, [1, UR_VL_CNT] */
-	struct ur_qos_wish wish[UR_VL_CNT];
+	uint8_t cnt;	    /* targets, [1, UR_VL_CNT] */
+	struct ur_qos_target target[UR_VL_CNT];
 };
 
 /* What a lane gets. */
@@ -40,11 +40,11 @@ struct ur_qos_got {
 
 struct ur_qos_solution {
 	struct ur_vl_attr vl;
-	uint8_t lanes;	     /* wishes, and the rest if there is one */
+	uint8_t lanes;	     /* targets, and the rest if there is one */
 	uint16_t packets[2]; /* of a PMTU that a round of the low and of the high table has */
-	struct ur_qos_got got[UR_VL_CNT]; /* [0, lanes): in the order of the wishes */
+	struct ur_qos_got got[UR_VL_CNT]; /* [0, lanes): in the order of the targets */
 	/* Where there is no solution, this is the nearest that was found. */
-	int8_t failed; /* the wish whose bound is missed; -1: none of them, but shares */
+	int8_t failed; /* the target whose bound is missed; -1: none of them, but shares */
 };
 
 /* A sentence about what is wrong with the task, or NULL. */

@@ -19,7 +19,7 @@
 #define EPHEMERAL_FIRST 32768
 #define EPHEMERAL_CNT	28232 /* up to 60999, as in Linux */
 #define EPHEMERAL_TRIES 16
-#define BACKLOG_MAX	1024 /* as in Linux; also if the program has no wish */
+#define BACKLOG_MAX	1024 /* as in Linux; also if the program names none */
 
 static LIST_HEAD(, ur_cm_port) ports = LIST_HEAD_INITIALIZER(ports);
 static uint16_t next_port;

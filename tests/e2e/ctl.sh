@@ -123,7 +123,7 @@ expect 1 "'weight=3' is none of" vl set 'switch 1' 2 weight=3 --fabric-model lin
 expect 1 "'9' is not a port of switch 1; it has ports 1 to 4" vl show 'switch 1' 9 --fabric-model line:2
 
 expect 0 '^low=0:128,1:64,2:64$' qos solve 1=50 2=25,30 3=25 --rate 10
-expect 0 '^SL 2    lane  1, low    25.00 % \(wished 25.00\)  waits at most 13.11 us \(wished 30.00\)$' qos solve 1=50 2=25,30 3=25 --rate 10
+expect 0 '^SL 2    lane  1, low    25.00 % \(target 25.00\)  waits at most 13.11 us \(target 30.00\)$' qos solve 1=50 2=25,30 3=25 --rate 10
 expect 0 '^limit=1$' qos solve 0=65 1=35 --mode measured --mtu 2048 --tolerance 0.2 --json "$tmp/qos.json"
 expect 1 'service level 2 would lose its lane' qos apply 'switch 1' 2 "$tmp/qos.json" --fabric-model line:2
 expect 0 'its configuration must say vl_mode = measured' qos apply 'switch 1' 2 "$tmp/qos.json" --force --fabric-model line:2
@@ -131,7 +131,7 @@ expect 1 'mode iba: service level 3 would wait 32.77 us, not 1.00' qos solve 3=1
 expect 1 'is no solution' qos apply 'switch 1' 2 "$tmp/none.json" --force --fabric-model line:2
 expect 1 'more than the whole link together' qos solve 0=60 1=60
 expect 1 'needs the port.s rate; .*--rate' qos solve 0=60,5
-expect 1 "'0=x' is not a wish" qos solve 0=x
+expect 1 "'0=x' is not a target" qos solve 0=x
 expect 1 '700 is none of 256' qos solve 0=60 --mtu 700
 expect 2 "'fast' is not one of iba, measured, strict" qos solve 0=60 --mode fast
 

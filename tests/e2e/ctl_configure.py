@@ -103,8 +103,8 @@ def test_lanes():
 def test_qos():
     subprocess.run([ctl, "qos", "solve", "0=70", "4=30,40", "--rate", "10", "--json", f"{tmp}/qos"], check=True, timeout=60)
     run("qos", "apply", "#1", "1", f"{tmp}/qos", "--force")
-    wished, got = json.load(open(f"{tmp}/qos")), json.loads(run("vl", "show", "#1", "1", "--json", "-"))[0]
-    assert all(wished[name] == got[name] for name in ("high", "low", "limit", "sl2vl")), (wished, got)
+    solved, got = json.load(open(f"{tmp}/qos")), json.loads(run("vl", "show", "#1", "1", "--json", "-"))[0]
+    assert all(solved[name] == got[name] for name in ("high", "low", "limit", "sl2vl")), (solved, got)
 
 
 def test_reports():

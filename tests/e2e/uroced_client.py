@@ -60,7 +60,7 @@ class Lease:
         """What a client does that knows of interrupts: once at first, and then when it has sent something and the ring asks for that."""
         os.eventfd_write(self.event, 1)
 
-    def wish(self, address):
+    def request_ring(self, address):
         """Asks for a direct ring."""
         self.sock.send(b"ULW1" + ip(address))
 

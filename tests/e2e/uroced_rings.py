@@ -238,10 +238,10 @@ def liars():
 
 # ---- what the daemon says ----
 
-def wished(lease, other):
-    """Both wish a ring, and then this lease is ended by nonsense. What the daemon said until then."""
-    other.wish(lease.address)
-    lease.wish(other.address)
+def requested(lease, other):
+    """Both request a ring, and then this lease is ended by nonsense. What the daemon said until then."""
+    other.request_ring(lease.address)
+    lease.request_ring(other.address)
     lease.sock.send(b"?")
     got = []
     while (message := lease.told()) is not None:
@@ -260,22 +260,22 @@ def ring_of(lease, address):
 
 
 def versions():
-    """UROCED-DIRECT-01: clients that do not know direct rings get none, nor those that nobody wishes a ring with."""
+    """UROCED-DIRECT-01: clients that do not know direct rings get none, nor those with which nobody requests one."""
     for one, two in (1, 1), (1, 2), (2, 1):
         a, b = Lease(path, version=one), Lease(path, version=two)
-        assert not wished(a, b)
+        assert not requested(a, b)
         b.sock.send(b"?")
         assert b.told() is None
         b.close()
     a, b = Lease(path, version=2), Lease(path, version=2)
     address, other = a.address, b.address
     for nobody in "0.0.0.0", "10.77.0.60", "192.0.2.1", address, other, other:
-        a.wish(nobody)
+        a.request_ring(nobody)
     time.sleep(0.1)
-    b.wish(address)
+    b.request_ring(address)
     ring_of(b, address)
     ring_of(a, other)
-    a.wish(other)  # a second one
+    a.request_ring(other)  # a second one
     a.sock.send(b"?")
     assert a.told() is None
     assert b.told() == address, "its other end has left"
@@ -291,7 +291,7 @@ def deaf():
     messages = 0
     while True:
         wait_for("the lease", lambda: leases(address, secret))
-        got = wished(Lease(path, address, secret, version=2), a)
+        got = requested(Lease(path, address, secret, version=2), a)
         if len(got) != 1:
             break
         messages += 2
@@ -311,8 +311,8 @@ def deaf():
     except TimeoutError:
         a.sock.settimeout(PATIENCE_S)
     b = Lease(path, address, secret, version=2)
-    a.wish(address)
-    b.wish(a.address)
+    a.request_ring(address)
+    b.request_ring(a.address)
     ring_of(b, a.address)
     ring_of(a, address)
     b.close()
@@ -357,7 +357,7 @@ def without(*options):
     """UROCED-DIRECT-01: a daemon that gives no rings."""
     d = daemon(*options)
     a, b = Lease(path, version=2), Lease(path, version=2)
-    assert not wished(a, b), options
+    assert not requested(a, b), options
     b.close()
     page, own = Page(), Page()
     s, peer = server("without-server", page)

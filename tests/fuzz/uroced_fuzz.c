@@ -21,8 +21,8 @@ static void direct(const uint8_t *p, size_t len)
 	struct ur_lease_direct d;
 	uint32_t address;
 
-	if (ur_lease_get_wish(p, len, &address)) {
-		ur_lease_put_wish(address, again);
+	if (ur_lease_get_ring_request(p, len, &address)) {
+		ur_lease_put_ring_request(address, again);
 		FUZZ_CHECK(memcmp(again, p, len) == 0);
 	}
 	if (ur_lease_get_direct(p, len, &d)) {

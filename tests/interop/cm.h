@@ -25,7 +25,7 @@ bool cm_refuse(struct session *s);
 bool cm_connect(struct session *s);
 bool cm_expect_refusal(struct session *s, bool no_listener);
 /* Ends the connection, or waits until the peer has ended it. */
-bool cm_disconnect(struct session *s, bool our_wish);
+bool cm_disconnect(struct session *s, bool by_us);
 void cm_close(struct session *s);
 
 /* The peer's address in CM's space of ports; its length is that of its family. */

@@ -173,13 +173,13 @@ bool cm_expect_refusal(struct session *s, bool no_listener)
 	return drop(s) && ok;
 }
 
-bool cm_disconnect(struct session *s, bool our_wish)
+bool cm_disconnect(struct session *s, bool by_us)
 {
-	if (our_wish && rdma_disconnect(s->cm->id) != 0)
+	if (by_us && rdma_disconnect(s->cm->id) != 0)
 		return failed(s, "rdma_disconnect: %s", strerror(errno));
 	if (!await(s, RDMA_CM_EVENT_DISCONNECTED))
 		return false;
-	if (!our_wish)
+	if (!by_us)
 		rdma_disconnect(s->cm->id); /* answers */
 	return drop(s);
 }

@@ -169,9 +169,9 @@ bool cm_expect_refusal(struct session *s, bool no_listener)
 	return drop(s) && ok;
 }
 
-bool cm_disconnect(struct session *s, bool our_wish)
+bool cm_disconnect(struct session *s, bool by_us)
 {
-	int rc = our_wish ? uroce_cm_disconnect(s->cm->id) : 0;
+	int rc = by_us ? uroce_cm_disconnect(s->cm->id) : 0;
 
 	if (rc != 0)
 		return failed(s, "cm_disconnect: %s", strerror(rc));

@@ -296,7 +296,7 @@ Test(direct, rc_packets_to_the_other_end_leave_by_its_ring)
 	}
 }
 
-Test(direct, other_frames_do_not_and_wish_no_ring)
+Test(direct, other_frames_do_not_and_request_no_ring)
 {
 	static const struct {
 		unsigned at;
@@ -336,7 +336,7 @@ Test(direct, other_frames_do_not_and_wish_no_ring)
 		}
 	}
 	cr_assert_null(ur_direct_find(&d, f, sizeof(f)));
-	cr_assert_eq(d.wanted, PEER + 1, "unchanged, it would be wished");
+	cr_assert_eq(d.wanted, PEER + 1, "unchanged, it would be requested");
 }
 
 Test(direct, frames_that_the_ring_cannot_take_leave_by_the_port)
@@ -373,45 +373,45 @@ static void want(uint32_t address)
 }
 
 /* UROCED-DIRECT-01 */
-Test(direct_rings, each_address_is_wished_once_in_a_second)
+Test(direct_rings, each_address_is_requested_once_in_a_second)
 {
-	cr_assert_eq(ur_direct_wish(&d, 5 * S), 0, "nothing was sent");
+	cr_assert_eq(ur_direct_request(&d, 5 * S), 0, "nothing was sent");
 	want(PEER);
-	cr_assert_eq(ur_direct_wish(&d, 5 * S), PEER);
-	cr_assert_eq(ur_direct_wish(&d, 8 * S), 0, "nothing was sent since then");
+	cr_assert_eq(ur_direct_request(&d, 5 * S), PEER);
+	cr_assert_eq(ur_direct_request(&d, 8 * S), 0, "nothing was sent since then");
 	for (unsigned i = 0; i < 3; i++) {
 		uint64_t now_ns = (10 + i) * S;
 
 		want(PEER);
-		cr_assert_eq(ur_direct_wish(&d, now_ns), PEER);
+		cr_assert_eq(ur_direct_request(&d, now_ns), PEER);
 		want(PEER);
-		cr_assert_eq(ur_direct_wish(&d, now_ns), 0);
+		cr_assert_eq(ur_direct_request(&d, now_ns), 0);
 		want(PEER + 1);
-		cr_assert_eq(ur_direct_wish(&d, now_ns + 1), PEER + 1, "each by itself");
+		cr_assert_eq(ur_direct_request(&d, now_ns + 1), PEER + 1, "each by itself");
 		want(PEER);
-		cr_assert_eq(ur_direct_wish(&d, now_ns + S - 1), 0);
+		cr_assert_eq(ur_direct_request(&d, now_ns + S - 1), 0);
 		want(PEER + 1);
-		cr_assert_eq(ur_direct_wish(&d, now_ns + S - 1), 0);
+		cr_assert_eq(ur_direct_request(&d, now_ns + S - 1), 0);
 	}
 }
 
 /* As many as there can be rings, twice. */
-Test(direct_rings, addresses_that_were_wished_are_remembered)
+Test(direct_rings, addresses_that_were_requested_are_remembered)
 {
 	for (unsigned i = 0; i < 2 * UR_DIRECT_MAX; i++) {
 		want(PEER + i);
-		cr_assert_eq(ur_direct_wish(&d, S + i), PEER + i);
+		cr_assert_eq(ur_direct_request(&d, S + i), PEER + i);
 	}
 	for (unsigned i = 0; i < 2 * UR_DIRECT_MAX; i++) {
 		want(PEER + i);
-		cr_assert_eq(ur_direct_wish(&d, S + 100), 0, "%u", i);
+		cr_assert_eq(ur_direct_request(&d, S + 100), 0, "%u", i);
 	}
 	want(PEER + 100);
-	cr_assert_eq(ur_direct_wish(&d, S + 100), PEER + 100);
+	cr_assert_eq(ur_direct_request(&d, S + 100), PEER + 100);
 	want(PEER + 1);
-	cr_assert_eq(ur_direct_wish(&d, S + 100), 0);
+	cr_assert_eq(ur_direct_request(&d, S + 100), 0);
 	want(PEER);
-	cr_assert_eq(ur_direct_wish(&d, S + 100), PEER, "the oldest was forgotten");
+	cr_assert_eq(ur_direct_request(&d, S + 100), PEER, "the oldest was forgotten");
 }
 
 /* ---- send ---- */

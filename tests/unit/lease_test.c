@@ -523,26 +523,26 @@ Test(lease, a_daemon_that_sends_too_many_messages_before_an_answer_is_left)
 }
 
 /* UROCED-DIRECT-01 */
-Test(lease, a_wish_is_sent_while_there_is_a_connection)
+Test(lease, a_ring_request_is_sent_while_there_is_a_connection)
 {
 	uint8_t msg[UR_LEASE_PORT_BYTES + 1];
 	uint32_t address = 0;
 
 	open_direct();
-	ur_lease_wish(lease, 0x0a4d0003);
-	cr_assert_eq(recv(d.fd, msg, sizeof(msg), MSG_DONTWAIT), UR_LEASE_WISH_BYTES);
-	cr_assert(ur_lease_get_wish(msg, UR_LEASE_WISH_BYTES, &address));
+	ur_lease_request_ring(lease, 0x0a4d0003);
+	cr_assert_eq(recv(d.fd, msg, sizeof(msg), MSG_DONTWAIT), UR_LEASE_RING_REQUEST_BYTES);
+	cr_assert(ur_lease_get_ring_request(msg, UR_LEASE_RING_REQUEST_BYTES, &address));
 	cr_assert_eq(address, 0x0a4d0003);
 	close(d.fd);
 	d.fd = -1;
-	ur_lease_wish(lease, 0x0a4d0003); /* raises no signal */
+	ur_lease_request_ring(lease, 0x0a4d0003); /* raises no signal */
 	cr_assert_eq(ur_lease_poll(lease, 0), UR_LEASE_LOST);
-	ur_lease_wish(lease, 0x0a4d0003);
+	ur_lease_request_ring(lease, 0x0a4d0003);
 	close(interrupt_fd);
 }
 
 /* After the connection was lost, and until the lease is back, there is nobody to send to. */
-Test(lease, no_wish_is_sent_before_the_answer)
+Test(lease, no_ring_request_is_sent_before_the_answer)
 {
 	uint8_t msg[UR_LEASE_REQUEST_BYTES + 1];
 
@@ -551,12 +551,12 @@ Test(lease, no_wish_is_sent_before_the_answer)
 	cr_assert_eq(ur_lease_poll(lease, 0), UR_LEASE_LOST);
 	cr_assert_eq(ur_lease_poll(lease, 1), UR_LEASE_SAME);
 	cr_assert(take_request() && d.request.direct && d.request.address == grant.address);
-	ur_lease_wish(lease, 0x0a4d0003);
+	ur_lease_request_ring(lease, 0x0a4d0003);
 	cr_assert_lt(recv(d.fd, msg, sizeof(msg), MSG_DONTWAIT), 0);
 	send_grant(-1);
 	cr_assert_eq(ur_lease_poll(lease, 2), UR_LEASE_BACK);
-	ur_lease_wish(lease, 0x0a4d0003);
-	cr_assert_eq(recv(d.fd, msg, sizeof(msg), MSG_DONTWAIT), UR_LEASE_WISH_BYTES);
+	ur_lease_request_ring(lease, 0x0a4d0003);
+	cr_assert_eq(recv(d.fd, msg, sizeof(msg), MSG_DONTWAIT), UR_LEASE_RING_REQUEST_BYTES);
 	close(interrupt_fd);
 }
 

@@ -5,7 +5,7 @@
 #include "manager/qos.h"
 #include "vl/vl.h"
 
-/* Tables for wishes: checked by the arbiter, and against all smaller ones. */
+/* Tables for targets: checked by the arbiter, and against all smaller ones. */
 
 #define MTU   4096u
 #define BPS   UINT64_C(10000000000)
@@ -32,7 +32,7 @@ static struct ur_qos_task random_task(enum ur_vl_mode mode)
 	uint32_t left = UR_QOS_ALL;
 
 	for (unsigned i = 0; i < t.cnt; i++) {
-		struct ur_qos_wish *w = &t.wish[i];
+		struct ur_qos_target *w = &t.target[i];
 
 		w->sl = (uint8_t)((i * 5 + 3) % 16);
 		w->share =
@@ -75,7 +75,7 @@ static uint64_t wait_of_one(const struct ur_vl_attr *vl, unsigned lane, uint16_t
 	return worst;
 }
 
-/* What the arbiter does with a solution is what was wished, and what the solution says. */
+/* What the arbiter does with a solution meets the targets, and is what the solution says. */
 static void check_solution(const struct ur_qos_task *t, const struct ur_qos_solution *s)
 {
 	uint64_t bytes[UR_VL_CNT], gap[UR_VL_CNT], all = 0, mtu = UINT64_C(1) << t->mtu_shift;
@@ -87,11 +87,11 @@ static void check_solution(const struct ur_qos_task *t, const struct ur_qos_solu
 		all += bytes[i];
 	cr_assert(all == 100000 * mtu);
 	for (unsigned i = 0; i < t->cnt; i++) {
-		const struct ur_qos_wish *w = &t->wish[i];
+		const struct ur_qos_target *w = &t->target[i];
 		uint32_t share = (uint32_t)(bytes[i] * UR_QOS_ALL / all);
 
 		cr_assert(vl.sl2vl[w->sl] == i);
-		cr_assert(off(share, w->share) <= t->tolerance + 1500, "%u of %u, wished %u", i,
+		cr_assert(off(share, w->share) <= t->tolerance + 1500, "%u of %u, target %u", i,
 			  share, w->share);
 		cr_assert(off(share, s->got[i].share) < 1500);
 		if (!w->bound_ns)
@@ -104,7 +104,7 @@ static void check_solution(const struct ur_qos_task *t, const struct ur_qos_solu
 }
 
 /* REQ: MGR-QOS-01 */
-Test(mgr_qos, a_thousand_wishes_are_fulfilled_as_the_arbiter_says_or_refused)
+Test(mgr_qos, a_thousand_targets_are_met_as_the_arbiter_says_or_refused)
 {
 	unsigned solved = 0, high = 0;
 
@@ -129,7 +129,7 @@ static bool exists(const struct ur_qos_task *t, unsigned lane, unsigned left, un
 	if (lane == t->cnt)
 		return !left;
 	for (unsigned n = 1; n <= left; n++)
-		if (off((uint32_t)((uint64_t)n * UR_QOS_ALL / total), t->wish[lane].share) <=
+		if (off((uint32_t)((uint64_t)n * UR_QOS_ALL / total), t->target[lane].share) <=
 			    t->tolerance &&
 		    exists(t, lane + 1, left - n, total))
 			return true;
@@ -145,10 +145,11 @@ Test(mgr_qos, no_smaller_table_has_the_shares)
 		uint32_t a = 10000 + random_below(900000);
 
 		t.tolerance = 2 * PART;
-		t.wish[0] = (struct ur_qos_wish){.sl = 0, .share = a};
-		t.wish[1] = (struct ur_qos_wish){.sl = 1, .share = 5000 + random_below(980000 - a)};
-		t.wish[2] =
-			(struct ur_qos_wish){.sl = 2, .share = UR_QOS_ALL - a - t.wish[1].share};
+		t.target[0] = (struct ur_qos_target){.sl = 0, .share = a};
+		t.target[1] =
+			(struct ur_qos_target){.sl = 1, .share = 5000 + random_below(980000 - a)};
+		t.target[2] = (struct ur_qos_target){.sl = 2,
+						     .share = UR_QOS_ALL - a - t.target[1].share};
 		if (!ur_qos_solve(&t, &s))
 			continue;
 		cr_assert(!s.vl.high_cnt);
@@ -172,8 +173,8 @@ static bool keeps(const struct ur_qos_task *t, const uint8_t *lane, unsigned tot
 			run = own ? 0 : run + 1;
 			gap = run > gap ? run : gap;
 		}
-		if (off(n * UR_QOS_ALL / total, t->wish[i].share) > t->tolerance ||
-		    (t->wish[i].bound_ns && NS((gap + 1) * MTU) > t->wish[i].bound_ns))
+		if (off(n * UR_QOS_ALL / total, t->target[i].share) > t->tolerance ||
+		    (t->target[i].bound_ns && NS((gap + 1) * MTU) > t->target[i].bound_ns))
 			return false;
 	}
 	return true;
@@ -203,9 +204,9 @@ Test(mgr_qos, no_smaller_table_keeps_the_bounds)
 
 		t.tolerance = PART;
 		for (unsigned k = 0; k < 3; k++)
-			t.wish[k] = (struct ur_qos_wish){.sl = (uint8_t)k,
-							 .share = UR_QOS_ALL / sum * n[k]};
-		t.wish[i % 3].bound_ns = NS((2 + random_below(sum)) * MTU) + 1;
+			t.target[k] = (struct ur_qos_target){.sl = (uint8_t)k,
+							     .share = UR_QOS_ALL / sum * n[k]};
+		t.target[i % 3].bound_ns = NS((2 + random_below(sum)) * MTU) + 1;
 		if (!ur_qos_solve(&t, &s) || s.vl.high_cnt)
 			continue;
 		found++;
@@ -235,8 +236,8 @@ Test(mgr_qos, no_smaller_pair_of_tables_has_what_the_law_says)
 					.mtu_shift = 11,
 					.tolerance = PART / 4,
 					.cnt = 2,
-					.wish = {{.sl = 0, .share = share},
-						 {.sl = 1, .share = UR_QOS_ALL - share}}};
+					.target = {{.sl = 0, .share = share},
+						   {.sl = 1, .share = UR_QOS_ALL - share}}};
 		struct ur_qos_solution s;
 		unsigned sum;
 
@@ -275,9 +276,9 @@ Test(mgr_qos, strict_puts_lanes_with_a_bound_first)
 				.bps = BPS,
 				.tolerance = PART,
 				.cnt = 3,
-				.wish = {{.sl = 0, .share = 600000},
-					 {.sl = 4, .share = 100000, .bound_ns = NS(2 * MTU) + 1},
-					 {.sl = 5, .share = 300000}}};
+				.target = {{.sl = 0, .share = 600000},
+					   {.sl = 4, .share = 100000, .bound_ns = NS(2 * MTU) + 1},
+					   {.sl = 5, .share = 300000}}};
 	struct ur_qos_solution s;
 
 	cr_assert(ur_qos_solve(&t, &s));
@@ -296,8 +297,8 @@ Test(mgr_qos, strict_may_have_a_bound_for_every_lane)
 				.bps = BPS,
 				.tolerance = PART,
 				.cnt = 2,
-				.wish = {{.sl = 0, .share = 600000, .bound_ns = NS(64 * MTU)},
-					 {.sl = 1, .share = 395000, .bound_ns = NS(64 * MTU)}}};
+				.target = {{.sl = 0, .share = 600000, .bound_ns = NS(64 * MTU)},
+					   {.sl = 1, .share = 395000, .bound_ns = NS(64 * MTU)}}};
 	struct ur_qos_solution s;
 
 	cr_assert(ur_qos_solve(&t, &s));
@@ -305,33 +306,33 @@ Test(mgr_qos, strict_may_have_a_bound_for_every_lane)
 }
 
 /* REQ: MGR-QOS-01 */
-Test(mgr_qos, what_cannot_be_names_the_wish)
+Test(mgr_qos, what_cannot_be_met_is_named)
 {
-	struct ur_qos_task t = {
-		.mode = UR_VL_IBA,
-		.mtu_shift = 12,
-		.bps = BPS,
-		.tolerance = PART,
-		.cnt = 2,
-		.wish = {{.sl = 0, .share = 900000}, {.sl = 1, .share = 100000, .bound_ns = 100}}};
+	struct ur_qos_task t = {.mode = UR_VL_IBA,
+				.mtu_shift = 12,
+				.bps = BPS,
+				.tolerance = PART,
+				.cnt = 2,
+				.target = {{.sl = 0, .share = 900000},
+					   {.sl = 1, .share = 100000, .bound_ns = 100}}};
 	struct ur_qos_solution s;
 
 	cr_assert(!ur_qos_solve(&t, &s));
 	cr_assert(s.failed == 1 && s.got[1].wait_ns > 100 && s.lanes == 2);
-	t.wish[1].share = 200000;
+	t.target[1].share = 200000;
 	cr_assert_str_eq(ur_qos_check(&t), "the shares are more than the whole link together");
-	t.wish[1] = (struct ur_qos_wish){.sl = 0, .share = 1};
+	t.target[1] = (struct ur_qos_target){.sl = 0, .share = 1};
 	cr_assert(ur_qos_check(&t));
 }
 
 /* REQ: MGR-QOS-01 */
-Test(mgr_qos, service_levels_without_a_wish_share_what_is_left)
+Test(mgr_qos, service_levels_without_a_target_share_what_is_left)
 {
 	struct ur_qos_task t = {.mode = UR_VL_IBA,
 				.mtu_shift = 12,
 				.tolerance = PART,
 				.cnt = 1,
-				.wish = {{.sl = 3, .share = 250000}}};
+				.target = {{.sl = 3, .share = 250000}}};
 	struct ur_qos_solution s;
 
 	cr_assert(ur_qos_solve(&t, &s) && s.lanes == 2);

@@ -5,7 +5,7 @@
 
 #include "api/qp_mode.h"
 
-/* Calls `fn` for all combinations of service, wish, way of connecting, room and peer. */
+/* Calls `fn` for all combinations of service, mode that is wanted, way of connecting, room and peer. */
 static void each_case(void (*fn)(const struct ur_mode_case *c))
 {
 	for (unsigned bits = 0; bits < 1u << 6; bits++) {

@@ -120,9 +120,9 @@ static void share_port(enum ur_vl_mode mode)
 				   .mtu_shift = 10,
 				   .tolerance = UR_QOS_ALL / 200,
 				   .cnt = 3,
-				   .wish = {{.sl = 1, .share = UR_QOS_ALL * 62 / 100},
-					    {.sl = 2, .share = UR_QOS_ALL * 27 / 100},
-					    {.sl = 3, .share = UR_QOS_ALL * 11 / 100}}};
+				   .target = {{.sl = 1, .share = UR_QOS_ALL * 62 / 100},
+					      {.sl = 2, .share = UR_QOS_ALL * 27 / 100},
+					      {.sl = 3, .share = UR_QOS_ALL * 11 / 100}}};
 	unsigned of[3] = {0}, sum = 0;
 	struct ur_qos_solution s;
 
@@ -146,7 +146,8 @@ static void share_port(enum ur_vl_mode mode)
 		sum += 6;
 	}
 	for (unsigned i = 0; i < 3; i++) {
-		double share = 100.0 * of[i] / sum, want = task.wish[i].share * 100.0 / UR_QOS_ALL;
+		double share = 100.0 * of[i] / sum,
+		       want = task.target[i].share * 100.0 / UR_QOS_ALL;
 
 		cr_assert(share > want - 1 && share < want + 1, "lane %u: %.2f %%, not %.2f", i,
 			  share, want);

@@ -63,15 +63,15 @@ static void tear_down(void)
 
 TestSuite(uroced_direct, .init = set_up, .fini = tear_down);
 
-static void wish(unsigned i, unsigned with)
+static void request(unsigned i, unsigned with)
 {
-	direct_wish(client, CLIENTS, client[i], FIRST + with, MTU);
+	direct_request(client, CLIENTS, client[i], FIRST + with, MTU);
 }
 
 static void join(unsigned i, unsigned with)
 {
-	wish(with, i);
-	wish(i, with);
+	request(with, i);
+	request(i, with);
 }
 
 /* The next message of a client, and its descriptor. False: there is none. */
@@ -167,8 +167,8 @@ Test(uroced_direct, others_have_none)
 	client[1]->direct = false;
 	join(0, 1);
 	join(1, 0);
-	wish(0, 0);
-	wish(0, CLIENTS);
+	request(0, 0);
+	request(0, CLIENTS);
 	end(2);
 	join(0, 2);
 	cr_assert(got_nothing(0) && got_nothing(1));
@@ -176,21 +176,21 @@ Test(uroced_direct, others_have_none)
 	cr_assert(got_ring(0, 3) && got_ring(3, 0));
 }
 
-Test(uroced_direct, both_have_to_wish)
+Test(uroced_direct, both_have_to_request)
 {
-	wish(0, 1);
-	wish(0, 1);
-	wish(1, 2);
+	request(0, 1);
+	request(0, 1);
+	request(1, 2);
 	cr_assert(got_nothing(0) && got_nothing(1) && got_nothing(2));
-	/* The wish ends with the lease of either. */
+	/* The request ends with the lease of either. */
 	end(0);
 	begin(0);
-	wish(1, 0);
+	request(1, 0);
 	end(1);
 	begin(1);
-	wish(0, 1);
+	request(0, 1);
 	cr_assert(got_nothing(0) && got_nothing(1));
-	wish(1, 0);
+	request(1, 0);
 	cr_assert(got_ring(0, 1) && got_ring(1, 0));
 }
 
@@ -296,7 +296,7 @@ Test(uroced_direct, a_ring_that_one_of_them_does_not_get_is_none_of_the_others_e
 		for (unsigned i = 0; i < 3; i++) {
 			join(i % 2 ? deaf : 0, i % 2 ? 0 : deaf);
 			if (deaf == 2 && i == 0)
-				wish(0, 2);
+				request(0, 2);
 		}
 		while (next(0, &d, &fd))
 			if (fd >= 0)

@@ -277,22 +277,23 @@ Test(uroced_lease, a_request_says_whether_its_client_knows_direct_rings)
 }
 
 /* UROCED-MSG-01 */
-Test(uroced_lease, a_wish_round_trips_and_is_refused_when_malformed)
+Test(uroced_lease, a_ring_request_round_trips_and_is_refused_when_malformed)
 {
-	uint8_t msg[UR_LEASE_WISH_BYTES + 1] = {0};
+	uint8_t msg[UR_LEASE_RING_REQUEST_BYTES + 1] = {0};
 	uint32_t address = 77;
 
-	ur_lease_put_wish(FIRST, msg);
+	ur_lease_put_ring_request(FIRST, msg);
 	for (size_t len = 0; len <= sizeof(msg); len++)
-		if (len != UR_LEASE_WISH_BYTES)
-			cr_assert_not(ur_lease_get_wish(msg, len, &address), "%zu", len);
+		if (len != UR_LEASE_RING_REQUEST_BYTES)
+			cr_assert_not(ur_lease_get_ring_request(msg, len, &address), "%zu", len);
 	for (unsigned i = 0; i < 4; i++) {
 		msg[i] ^= 0x02;
-		cr_assert_not(ur_lease_get_wish(msg, UR_LEASE_WISH_BYTES, &address), "%u", i);
+		cr_assert_not(ur_lease_get_ring_request(msg, UR_LEASE_RING_REQUEST_BYTES, &address),
+			      "%u", i);
 		msg[i] ^= 0x02;
 	}
 	cr_assert_eq(address, 77, "as it was");
-	cr_assert(ur_lease_get_wish(msg, UR_LEASE_WISH_BYTES, &address));
+	cr_assert(ur_lease_get_ring_request(msg, UR_LEASE_RING_REQUEST_BYTES, &address));
 	cr_assert_eq(address, FIRST);
 }
 
@@ -326,7 +327,7 @@ Test(uroced_lease, malformed_messages_about_direct_rings_are_refused)
 		const char *why;
 	} bad[] = {
 		{0, 4, 0x554c4432, "another version"},
-		{0, 4, 0x554c5731, "a wish"},
+		{0, 4, 0x554c5731, "a ring request"},
 		{4, 4, 0, "no address"},
 		{8, 2, 0, "an end of no ring"},
 		{10, 1, 2, "no such end"},

@@ -156,9 +156,9 @@ void peer_connect(struct peer *p, uint16_t port, void (*before_rts)(struct peer 
 	(p->server ? accept_one : connect_one)(p, port, before_rts);
 }
 
-void peer_end(struct peer *p, bool our_wish)
+void peer_end(struct peer *p, bool by_us)
 {
-	if (our_wish)
+	if (by_us)
 		must(uroce_cm_disconnect(p->id), "cm_disconnect");
 	peer_await(p, UROCE_CM_DISCONNECTED);
 }

@@ -41,7 +41,7 @@ void peer_await(struct peer *p, enum uroce_cm_event_type type);
  */
 void peer_connect(struct peer *p, uint16_t port, void (*before_rts)(struct peer *p));
 /* Disconnects, or waits until the other side disconnects. */
-void peer_end(struct peer *p, bool our_wish);
+void peer_end(struct peer *p, bool by_us);
 
 /* The next completion, which must be a success. */
 struct ibv_wc peer_completion(struct peer *p, struct ibv_cq *cq);
