@@ -2,11 +2,11 @@
 #include "http_server.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
+
+#include "thread/thread.h"
 
 #define ROUND_MS 200 /* at most, between two checks for connections that have lasted too long */
 #define NS	 UINT64_C(1000000000)
@@ -85,19 +85,6 @@ static void *serve(void *arg)
 
 /* ---- start and stop ---- */
 
-/* Signals are for the main thread: none may be delivered to this one. */
-static int start_thread(struct http_server *s)
-{
-	sigset_t all, old;
-	int rc;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&s->thread, NULL, serve, s);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return rc;
-}
-
 static int start_daemon(struct http_server *s)
 {
 	unsigned flags = (s->attr.epoll ? MHD_USE_EPOLL : 0) |
@@ -111,7 +98,7 @@ static int start_daemon(struct http_server *s)
 		MHD_OPTION_CONNECTION_TIMEOUT, s->attr.client_s, MHD_OPTION_END);
 	if (!s->daemon)
 		return errno ? errno : ENOMEM;
-	return start_thread(s);
+	return ur_thread_start(&s->thread, NULL, serve, s);
 }
 
 int http_server_start(struct http_server **server, const struct http_server_attr *attr)

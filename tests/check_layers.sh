@@ -52,17 +52,18 @@ engine     wire timer mem sched vl cc admission transport cm mgmt
 print      wire
 fabric     wire mgmt vl
 file
+thread
 umad       wire
-edge       wire engine
-dpdk       wire engine edge file
-api        wire engine edge dpdk uroce
+edge       wire engine thread
+dpdk       wire engine edge file thread
+api        wire engine edge dpdk uroce thread
 verbs      uroce
-rdmacm     uroce
-rsocket    wire
+rdmacm     uroce thread
+rsocket    wire thread
 preload
-app        wire print uroce perf pcap
-app/switch wire switch vl mgmt edge dpdk file
-app/uroced wire switch vl mgmt cm edge dpdk
+app        wire print uroce perf pcap thread
+app/switch wire switch vl mgmt edge dpdk file thread
+app/uroced wire switch vl mgmt cm edge dpdk thread
 app/ctl    wire manager fabric mgmt vl file
 app/hca    wire mgmt umad
 EOT

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include <jansson.h>
 
 #include "file/replace_file.h"
+#include "thread/thread.h"
 #include "wire/vendor.h"
 
 #define VERSION 1
@@ -169,7 +169,6 @@ static void *write_changes(void *arg)
 bool state_start(struct node *n, char *err, size_t cap)
 {
 	struct state *s;
-	sigset_t all, before;
 	int rc;
 
 	if (!n->options.common.state)
@@ -182,10 +181,7 @@ bool state_start(struct node *n, char *err, size_t cap)
 	s->node = n;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&s->writer, NULL, write_changes, s);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	rc = ur_thread_start(&s->writer, NULL, write_changes, s);
 	if (rc) {
 		snprintf(err, cap, "no thread could be started: %s", strerror(rc));
 		free(s);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "file/replace_file.h"
-#include "edge/thread.h"
+#include "thread/thread.h"
 
 struct writer {
 	const char *file;
@@ -49,8 +49,6 @@ static void *write_texts(void *arg)
 struct writer *writer_start(const char *file, mode_t mode)
 {
 	struct writer *w = calloc(1, sizeof(*w));
-	sigset_t before;
-	int rc;
 
 	if (!w)
 		return NULL;
@@ -58,10 +56,7 @@ struct writer *writer_start(const char *file, mode_t mode)
 	w->mode = mode;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->changed, NULL);
-	ur_signals_block(&before);
-	rc = pthread_create(&w->thread, NULL, write_texts, w);
-	ur_signals_restore(&before);
-	if (!rc)
+	if (ur_thread_start(&w->thread, NULL, write_texts, w) == 0)
 		return w;
 	free(w);
 	return NULL;

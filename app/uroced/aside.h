@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "edge/thread.h"
+#include "thread/thread.h"
 
 #define ASIDE_STACK_BYTES (256 << 10)
 
@@ -14,15 +14,12 @@ static inline bool aside_start(void *(*work)(void *arg), void *arg)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
-	sigset_t old;
 	int rc;
 
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attr, ASIDE_STACK_BYTES);
-	ur_signals_block(&old);
-	rc = pthread_create(&thread, &attr, work, arg);
-	ur_signals_restore(&old);
+	rc = ur_thread_start(&thread, &attr, work, arg);
 	pthread_attr_destroy(&attr);
 	return rc == 0;
 }

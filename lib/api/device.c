@@ -22,7 +22,7 @@
 #include "dpdk/assemble.h"
 #include "dpdk/lease.h"
 #include "edge/config_attr.h"
-#include "edge/thread.h"
+#include "thread/thread.h"
 #include "wire/assert.h"
 
 #define IDLE_SPINS    2000

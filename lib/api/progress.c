@@ -15,7 +15,7 @@
 #include "api/share.h"
 #include "dpdk/wake.h"
 #include "edge/rest.h"
-#include "edge/thread.h"
+#include "thread/thread.h"
 
 #define INLINE_PERIOD_NS    1000000
 #define DEDICATED_PERIOD_NS 10000000 /* beside dedicated workers */
@@ -204,17 +204,14 @@ int ur_progress_start(struct ur_device *dev)
 {
 	pthread_attr_t attr;
 	cpu_set_t cpus;
-	sigset_t old;
 	int rc;
 
 	ur_eal_cpus(&cpus);
 	pthread_attr_init(&attr);
 	if (dev->dedicated)
 		pthread_attr_setaffinity_np(&attr, sizeof(cpus), &cpus);
-	ur_signals_block(&old);
-	rc = pthread_create(&dev->progress_thread, &attr,
-			    is_adaptive(dev) ? run_adaptive : run_ticks, dev);
-	ur_signals_restore(&old);
+	rc = ur_thread_start(&dev->progress_thread, &attr,
+			     is_adaptive(dev) ? run_adaptive : run_ticks, dev);
 	pthread_attr_destroy(&attr);
 	dev->progress_runs = !rc;
 	return rc;

@@ -10,8 +10,8 @@
 #include "dpdk/hugepages.h"
 #include "dpdk/memif_socket.h"
 #include "dpdk/packet_filter.h"
-#include "edge/thread.h"
 #include "dpdk/xdp_prog.h"
+#include "thread/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -15,7 +15,7 @@
 #include <rte_memcpy.h>
 
 #include "edge/cache.h"
-#include "edge/thread.h"
+#include "thread/thread.h"
 
 #define FRAME_BYTES 4096
 #define RING	    256 /* frames; with their memory as large as the ring of a memif */
@@ -248,12 +248,9 @@ static struct ur_evict measured(unsigned cpu)
 {
 	struct measurement m = {.found = {.cpu = cpu, .reason = UR_EVICT_NOT_MEASURED}};
 	pthread_t thread;
-	sigset_t old;
 
-	ur_signals_block(&old);
-	if (pthread_create(&thread, NULL, measure, &m) == 0)
+	if (ur_thread_start(&thread, NULL, measure, &m) == 0)
 		pthread_join(thread, NULL);
-	ur_signals_restore(&old);
 	if (m.found.cpu_cnt) {
 		m.found.reason = UR_EVICT_MEASURED;
 		m.found.mixed = m.with && m.without;

@@ -20,7 +20,7 @@
 
 #include "dpdk/fd_msg.h"
 #include "dpdk/memif_wake.h"
-#include "edge/thread.h"
+#include "thread/thread.h"
 
 /* The descriptors of a grant: on one uroced writes when the client sleeps; to the other the client writes when uroced does. */
 enum { WAKE_FD, INTERRUPT_FD, LEASE_FDS };

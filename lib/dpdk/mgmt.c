@@ -4,7 +4,6 @@
 #include <bsd/string.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +12,11 @@
 
 #include <rte_mempool.h>
 
-#include "file/replace_file.h"
 #include "dpdk/worker.h"
 #include "edge/pacing_attr.h"
 #include "engine/query.h"
+#include "file/replace_file.h"
+#include "thread/thread.h"
 
 #define ROUNDS_MIN 100
 #define RETRY_S	   1	     /* after a write that failed */
@@ -91,19 +91,6 @@ static int load(struct ur_mgmt *m)
 	return n == UR_EEPROM_BYTES && got == 0 ? 0 : EFBIG;
 }
 
-/* The writer takes no signals: they are the application's. */
-static int start_writer(struct ur_mgmt *m)
-{
-	sigset_t all, before;
-	int rc;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&m->writer, NULL, write_changes, m);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return rc;
-}
-
 static int open_eeprom(struct ur_mgmt *m, const struct ur_config *cfg, char *err, size_t cap)
 {
 	char where[UR_CONFIG_TEXT * 2];
@@ -117,7 +104,7 @@ static int open_eeprom(struct ur_mgmt *m, const struct ur_config *cfg, char *err
 	}
 	rc = load(m);
 	if (rc == 0)
-		rc = start_writer(m);
+		rc = ur_thread_start(&m->writer, NULL, write_changes, m);
 	if (rc == 0)
 		return 0;
 	ur_config_where(cfg, "management", "eeprom", where, sizeof(where));

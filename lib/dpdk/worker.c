@@ -18,7 +18,7 @@
 #include "dpdk/memif_guard.h"
 #include "edge/gather.h"
 #include "edge/slab.h"
-#include "edge/thread.h"
+#include "thread/thread.h"
 #include "wire/assert.h"
 
 #define HANDOVER_RING	 1024

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* pthread_attr_setaffinity_np */
 #include "edge/capture.h"
-#include "edge/thread.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +12,7 @@
 #include <pcap/pcap.h>
 
 #include "edge/byte_ring.h"
+#include "thread/thread.h"
 
 #define RING_DEFAULT	  (4u << 20)
 #define FILE_HEAD_BYTES	  24
@@ -314,15 +313,12 @@ static int make_taps(struct ur_capture *c, const struct ur_capture_attr *attr)
 static int start_thread(struct ur_capture *c, const cpu_set_t *cpus)
 {
 	pthread_attr_t attr;
-	sigset_t old;
 	int rc;
 
 	pthread_attr_init(&attr);
 	if (cpus)
 		pthread_attr_setaffinity_np(&attr, sizeof(*cpus), cpus);
-	ur_signals_block(&old);
-	rc = pthread_create(&c->thread, &attr, writer, c);
-	ur_signals_restore(&old);
+	rc = ur_thread_start(&c->thread, &attr, writer, c);
 	pthread_attr_destroy(&attr);
 	return rc;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "rdmacm/cm.h"
+#include "thread/thread.h"
 
 #define LOOKS	 200 /* before a thread that waits for an event sleeps */
 #define KEPT_MAX 64
@@ -19,9 +20,8 @@ static pthread_cond_t acked = PTHREAD_COND_INITIALIZER;
 
 int ur_cm_enter(void)
 {
-	int state;
+	int state = ur_cancel_off();
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_mutex_lock(&lock);
 	return state;
 }
@@ -29,7 +29,7 @@ int ur_cm_enter(void)
 void ur_cm_leave(int cancel_state)
 {
 	pthread_mutex_unlock(&lock);
-	pthread_setcancelstate(cancel_state, NULL);
+	ur_cancel_restore(cancel_state);
 }
 
 void ur_cm_renew_lock(void)

@@ -130,23 +130,6 @@ void ur_cm_wait_acked(struct ur_cm_id *id);
 /* Returns -1 with errno, as rdma_cm's calls do; 0 if rc is 0. */
 int ur_cm_fail(int rc);
 
-/*
- * Around what the program's thread does inside liburoce: a thread that is cancelled there would take locks along. What it
- * waits for stays outside.
- */
-static inline int ur_cm_shield(void)
-{
-	int state;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	return state;
-}
-
-static inline void ur_cm_unshield(int state)
-{
-	pthread_setcancelstate(state, NULL);
-}
-
 /* ---- device.c ---- */
 
 /* Opens the devices, once. False with errno: there is none, or EIO in a child of fork(). */

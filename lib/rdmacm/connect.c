@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "rdmacm/cm.h"
+#include "thread/thread.h"
 
 #define REJECT_CONSUMER 28 /* IBTA chapter 12.6.7.2 */
 #define SIDR_REFUSED	2  /* IBTA chapter 12.11.2 */
@@ -109,9 +110,9 @@ int rdma_connect(struct rdma_cm_id *base, struct rdma_conn_param *p)
 		return ur_cm_fail(EINVAL);
 	id->active = true;
 	id->responded = false;
-	state = ur_cm_shield();
+	state = ur_cancel_off();
 	rc = start_connecting(id, p);
-	ur_cm_unshield(state);
+	ur_cancel_restore(state);
 	if (rc) {
 		advance(id, UR_CM_CONNECTING, UR_CM_ROUTE_RESOLVED);
 		return ur_cm_fail(rc);
@@ -130,9 +131,9 @@ int rdma_establish(struct rdma_cm_id *base)
 	if (base->qp || !id->responded || !advance(id, UR_CM_CONNECTING, UR_CM_CONNECTED))
 		return ur_cm_fail(EINVAL);
 	id->responded = false;
-	state = ur_cm_shield();
+	state = ur_cancel_off();
 	rc = uroce_cm_establish(id->cm);
-	ur_cm_unshield(state);
+	ur_cancel_restore(state);
 	return ur_cm_fail(rc);
 }
 
@@ -173,9 +174,9 @@ int rdma_accept(struct rdma_cm_id *base, struct rdma_conn_param *p)
 		return ur_cm_fail(EIO);
 	if (id->state != UR_CM_REQUESTED)
 		return ur_cm_fail(EINVAL);
-	state = ur_cm_shield();
+	state = ur_cancel_off();
 	rc = is_datagram(id) ? accept_datagrams(id, p) : accept_connection(id, p);
-	ur_cm_unshield(state);
+	ur_cancel_restore(state);
 	if (rc)
 		return ur_cm_fail(rc);
 	return is_datagram(id) ? 0 : ur_cm_complete(id);
@@ -191,12 +192,12 @@ int rdma_reject(struct rdma_cm_id *base, const void *private_data, uint8_t priva
 		return ur_cm_fail(EIO);
 	if (id->state != UR_CM_REQUESTED && !response)
 		return ur_cm_fail(EINVAL);
-	state = ur_cm_shield();
+	state = ur_cancel_off();
 	rc = is_datagram(id)
 		     ? uroce_cm_sidr_reply_qpn(id->cm, 0, 0, SIDR_REFUSED, private_data,
 					       private_data_len)
 		     : uroce_cm_reject(id->cm, REJECT_CONSUMER, private_data, private_data_len);
-	ur_cm_unshield(state);
+	ur_cancel_restore(state);
 	if (!rc)
 		advance(id, response ? UR_CM_CONNECTING : UR_CM_REQUESTED, UR_CM_ENDED);
 	return ur_cm_fail(rc);
@@ -226,11 +227,11 @@ int rdma_disconnect(struct rdma_cm_id *base)
 		return ur_cm_fail(EIO);
 	if (!id->cm || is_datagram(id))
 		return ur_cm_fail(EINVAL);
-	state = ur_cm_shield();
+	state = ur_cancel_off();
 	rc = uroce_cm_disconnect(id->cm);
 	if (rc)
 		stop_qp(base->qp);
-	ur_cm_unshield(state);
+	ur_cancel_restore(state);
 	if (rc && rc != ENOTCONN)
 		return ur_cm_fail(rc);
 	state = ur_cm_enter();
@@ -249,11 +250,11 @@ int rdma_notify(struct rdma_cm_id *base, enum ibv_event_type event)
 		return ur_cm_fail(EIO);
 	if (!id->cm || is_datagram(id) || event != IBV_EVENT_COMM_EST)
 		return ur_cm_fail(EINVAL);
-	state = ur_cm_shield();
+	state = ur_cancel_off();
 	/* Otherwise it is established, or has ended. */
 	if (id->state == UR_CM_CONNECTING && !id->active)
 		uroce_cm_establish(id->cm);
-	ur_cm_unshield(state);
+	ur_cancel_restore(state);
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <rdma/rdma_verbs.h>
 
 #include "rdmacm/cm.h"
+#include "thread/thread.h"
 
 /* Queue pairs, shared receive queues and endpoints that belong to an id. */
 
@@ -144,9 +145,9 @@ int rdma_create_qp_ex(struct rdma_cm_id *base, struct ibv_qp_init_attr_ex *attr)
 		return ur_cm_fail(EINVAL);
 	if (!attr->srq)
 		attr->srq = base->srq;
-	state = ur_cm_shield();
+	state = ur_cancel_off();
 	rc = make_qp(id, attr, &qp);
-	ur_cm_unshield(state);
+	ur_cancel_restore(state);
 	if (rc)
 		return ur_cm_fail(rc);
 	base->qp = qp;
@@ -173,13 +174,13 @@ int rdma_create_qp(struct rdma_cm_id *base, struct ibv_pd *pd, struct ibv_qp_ini
 
 void rdma_destroy_qp(struct rdma_cm_id *base)
 {
-	int state = ur_cm_shield();
+	int state = ur_cancel_off();
 
 	ur_cm_detach_groups(ur_cm_id(base));
 	ibv_destroy_qp(base->qp);
 	base->qp = NULL;
 	free_cqs(ur_cm_id(base));
-	ur_cm_unshield(state);
+	ur_cancel_restore(state);
 }
 
 /* ---- shared receive queues ---- */

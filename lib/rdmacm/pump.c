@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #include "rdmacm/cm.h"
+#include "thread/thread.h"
 
 #define BATCH 64 /* events, before another thread may have the lock */
 
@@ -55,17 +55,7 @@ static void *pump(void *arg)
 
 int ur_cm_start_pump(void)
 {
-	pthread_t thread;
-	sigset_t all, old;
-	int rc;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&thread, NULL, pump, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (!rc)
-		pthread_detach(thread);
-	return rc;
+	return ur_thread_start_detached(pump, NULL);
 }
 
 struct ur_cm_event *ur_cm_new_event(struct ur_cm_id *id, enum rdma_cm_event_type type, int status)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "rdmacm/cm.h"
+#include "thread/thread.h"
 
 /*
  * A peer's answer is waited for in threads of the library, which end when nothing is left to resolve. Many peers that
@@ -83,19 +83,11 @@ static void *work(void *arg)
 
 static int start_thread(void)
 {
-	pthread_t thread;
-	sigset_t all, old;
-	int rc;
+	int rc = ur_thread_start_detached(work, NULL);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&thread, NULL, work, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (rc)
-		return rc;
-	pthread_detach(thread);
-	threads++;
-	return 0;
+	if (!rc)
+		threads++;
+	return rc;
 }
 
 void ur_cm_cancel_resolve(struct ur_cm_id *id)

@@ -3,6 +3,7 @@
 
 #include "rsocket/dgram.h"
 #include "rsocket/post.h"
+#include "thread/thread.h"
 
 static bool is_sent(const struct ur_rs *rs)
 {
@@ -89,10 +90,10 @@ int rclose(int fd)
 
 	if (ur_rs_forget(fd))
 		return 0;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &c.cancel);
+	c.cancel = ur_cancel_off();
 	c.rs = ur_rs_withdraw(fd);
 	if (!c.rs) {
-		pthread_setcancelstate(c.cancel, NULL);
+		ur_cancel_restore(c.cancel);
 		return -1;
 	}
 	pthread_mutex_lock(&c.rs->lock);

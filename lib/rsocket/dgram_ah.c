@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <signal.h>
 #include <stdlib.h>
 
 #include "rsocket/dgram.h"
+#include "thread/thread.h"
 
 /*
  * Address handles of peers. If a peer's host does not answer, ibv_create_ah() takes seconds. So a thread of its own makes each, and
@@ -48,22 +48,6 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* EDGE-THREAD-01 */
-static bool start_thread(struct ur_rs_ah_job *j)
-{
-	pthread_t thread;
-	sigset_t all, old;
-	int rc;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&thread, NULL, work, j);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (!rc)
-		pthread_detach(thread);
-	return !rc;
-}
-
 /* If there are too many, the next datagram tries again. */
 static void start(struct ur_rs_dest *d)
 {
@@ -80,7 +64,7 @@ static void start(struct ur_rs_dest *d)
 					       .hop_limit = 64}};
 	pthread_mutex_lock(&lock);
 	if (threads < THREADS_MAX)
-		ok = start_thread(j);
+		ok = ur_thread_start_detached(work, j) == 0;
 	threads += ok;
 	pthread_mutex_unlock(&lock);
 	if (ok)

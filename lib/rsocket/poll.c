@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "rsocket/dgram.h"
+#include "thread/thread.h"
 
 #define NEAR 32 /* descriptors for which the stack has room */
 
@@ -164,20 +165,18 @@ static void end_call(void *arg)
 /* The thread was cancelled in its sleep. */
 static void give_up(void *arg)
 {
-	int state;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	ur_cancel_off();
 	end_call(arg);
 }
 
 static int poll_kernel(struct poll_call *p, int timeout_ms)
 {
-	int state, rc;
+	int rc;
 
 	pthread_cleanup_push(give_up, p);
-	pthread_setcancelstate(p->cancel, &state);
+	ur_cancel_restore(p->cancel);
 	rc = poll(p->kernel, p->kernel_cnt, timeout_ms);
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	ur_cancel_off();
 	pthread_cleanup_pop(0);
 	return rc < 0 ? errno : 0;
 }
@@ -274,7 +273,7 @@ int rpoll(struct pollfd *fds, nfds_t cnt, int timeout_ms)
 
 	if (cnt > INT_MAX)
 		return ur_rs_fail(EINVAL);
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &p.cancel);
+	p.cancel = ur_cancel_off();
 	if (cnt > NEAR) {
 		p.watches = calloc(cnt, sizeof(*p.watches));
 		p.kernel = calloc(cnt, UR_RS_FDS_MAX * sizeof(*p.kernel));
@@ -289,7 +288,7 @@ int rpoll(struct pollfd *fds, nfds_t cnt, int timeout_ms)
 		n = wait_for_any(&p, timeout_ms);
 	}
 	end_call(&p);
-	pthread_setcancelstate(p.cancel, NULL);
+	ur_cancel_restore(p.cancel);
 	return n;
 }
 

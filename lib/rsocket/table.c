@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "rsocket/dgram.h"
+#include "thread/thread.h"
 
 /* Numbers to sockets: pages of pointers, made when they are needed, so that a small process has a small table. */
 
@@ -156,10 +157,10 @@ void ur_rs_release(struct ur_rs *rs)
 bool ur_rs_enter(struct ur_rs_call *c, int fd)
 {
 	*c = (struct ur_rs_call){0};
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &c->cancel);
+	c->cancel = ur_cancel_off();
 	c->rs = ur_rs_hold(fd);
 	if (!c->rs) {
-		pthread_setcancelstate(c->cancel, NULL);
+		ur_cancel_restore(c->cancel);
 		errno = is_child ? EIO : EBADF;
 		return false;
 	}
@@ -186,7 +187,7 @@ int ur_rs_leave(struct ur_rs_call *c, int rc)
 	if (c->direction)
 		pthread_mutex_unlock(c->direction);
 	ur_rs_release(c->rs);
-	pthread_setcancelstate(c->cancel, NULL);
+	ur_cancel_restore(c->cancel);
 	return ur_rs_fail(rc);
 }
 

@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include "rsocket/dgram.h"
+#include "thread/thread.h"
 
 uint64_t ur_rs_now_ns(void)
 {
@@ -49,7 +50,7 @@ static void give_up(void *arg)
 {
 	struct ur_rs_call *c = arg;
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &c->cancel);
+	c->cancel = ur_cancel_off();
 	pthread_mutex_lock(&c->rs->lock);
 	ur_rs_end_sleep(c->rs, c->want, c->wakes);
 	ur_rs_leave(c, 0);
@@ -57,12 +58,12 @@ static void give_up(void *arg)
 
 static int poll_unlocked(struct ur_rs_call *c, struct pollfd *fds, unsigned n, int timeout_ms)
 {
-	int state, rc;
+	int rc;
 
 	pthread_cleanup_push(give_up, c);
-	pthread_setcancelstate(c->cancel, &state);
+	ur_cancel_restore(c->cancel);
 	rc = poll(fds, n, timeout_ms) < 0 ? errno : 0;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	ur_cancel_off();
 	pthread_cleanup_pop(0);
 	return rc;
 }

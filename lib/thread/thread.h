@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef UR_EDGE_THREAD_H
-#define UR_EDGE_THREAD_H
+#ifndef UR_THREAD_THREAD_H
+#define UR_THREAD_THREAD_H
 
 #include <pthread.h>
 #include <signal.h>
@@ -21,6 +21,30 @@ static inline void ur_signals_block(sigset_t *old)
 static inline void ur_signals_restore(const sigset_t *old)
 {
 	pthread_sigmask(SIG_SETMASK, old, NULL);
+}
+
+/* pthread_create() for a thread that takes no signals. Returns its errno value. Thread class: any. */
+static inline int ur_thread_start(pthread_t *thread, const pthread_attr_t *attr,
+				  void *(*run)(void *arg), void *arg)
+{
+	sigset_t old;
+	int rc;
+
+	ur_signals_block(&old);
+	rc = pthread_create(thread, attr, run, arg);
+	ur_signals_restore(&old);
+	return rc;
+}
+
+/* The same for a thread that nobody joins. */
+static inline int ur_thread_start_detached(void *(*run)(void *arg), void *arg)
+{
+	pthread_t thread;
+	int rc = ur_thread_start(&thread, NULL, run, arg);
+
+	if (!rc)
+		pthread_detach(thread);
+	return rc;
 }
 
 /*
