@@ -4,6 +4,20 @@
 
 #include "rsocket/dgram.h"
 
+socklen_t ur_rs_address_bytes(const struct ur_rs *rs)
+{
+	return rs->domain == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+}
+
+int ur_rs_check_address(const struct ur_rs *rs, const struct sockaddr *addr, socklen_t len)
+{
+	if (!addr || len < sizeof(sa_family_t))
+		return EINVAL;
+	if (addr->sa_family != rs->domain)
+		return EAFNOSUPPORT;
+	return len < ur_rs_address_bytes(rs) ? EINVAL : 0;
+}
+
 void ur_rs_copy_address(struct sockaddr *to, socklen_t *len, const struct sockaddr *from)
 {
 	socklen_t bytes = from->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)

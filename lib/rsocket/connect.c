@@ -88,20 +88,6 @@ int rsocket(int domain, int type, int protocol)
 
 /* ---- bind ---- */
 
-static socklen_t address_bytes(const struct ur_rs *rs)
-{
-	return rs->domain == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-}
-
-static int check_address(const struct ur_rs *rs, const struct sockaddr *addr, socklen_t len)
-{
-	if (!addr || len < sizeof(sa_family_t))
-		return EINVAL;
-	if (addr->sa_family != rs->domain)
-		return EAFNOSUPPORT;
-	return len < address_bytes(rs) ? EINVAL : 0;
-}
-
 /* The kernel knows the host's address by another errno. */
 static int bind_id(struct ur_rs *rs, const struct sockaddr *addr)
 {
@@ -117,14 +103,14 @@ int rbind(int fd, const struct sockaddr *addr, socklen_t len)
 
 	if (!ur_rs_enter(&c, fd))
 		return -1;
-	rc = check_address(c.rs, addr, len);
+	rc = ur_rs_check_address(c.rs, addr, len);
 	if (!rc && c.rs->udp)
 		return ur_rs_leave(&c, bind(c.rs->udp->fd, addr, len) ? errno : 0);
 	if (!rc)
 		rc = c.rs->state == UR_RS_FRESH ? bind_id(c.rs, addr) : EINVAL;
 	if (!rc) {
 		c.rs->state = UR_RS_BOUND;
-		memcpy(&c.rs->bound, addr, address_bytes(c.rs));
+		memcpy(&c.rs->bound, addr, ur_rs_address_bytes(c.rs));
 	}
 	return ur_rs_leave(&c, rc);
 }
@@ -307,7 +293,7 @@ int rconnect(int fd, const struct sockaddr *addr, socklen_t len)
 		return ur_rs_udp_connect(&c, addr, len);
 	nonblock = c.rs->fd_flags & O_NONBLOCK;
 	ur_rs_progress(c.rs, 0);
-	rc = check_address(c.rs, addr, len);
+	rc = ur_rs_check_address(c.rs, addr, len);
 	if (!rc)
 		rc = may_connect(c.rs);
 	if (!rc)

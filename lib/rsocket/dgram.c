@@ -264,19 +264,17 @@ ssize_t ur_rs_udp_receive(struct ur_rs_call *c, struct ur_rs_iov *v, int flags,
 static int take_address(const struct ur_rs *rs, const struct sockaddr *addr, socklen_t len,
 			union ur_rs_addr *to)
 {
-	if (!addr || len < sizeof(sa_family_t) || addr->sa_family != rs->domain)
-		return addr ? EAFNOSUPPORT : EDESTADDRREQ;
-	*to = (union ur_rs_addr){.sa = {.sa_family = addr->sa_family}};
-	if (len < ur_rs_addr_bytes(to))
-		return EINVAL;
-	memcpy(to, addr, ur_rs_addr_bytes(to));
-	return 0;
+	int rc = addr ? ur_rs_check_address(rs, addr, len) : EDESTADDRREQ;
+
+	if (!rc)
+		memcpy(to, addr, ur_rs_address_bytes(rs));
+	return rc;
 }
 
 /* The kernel's socket gets its port. It is not connected itself: strangers' SENDs have to be dropped here anyway. */
 int ur_rs_udp_connect(struct ur_rs_call *c, const struct sockaddr *addr, socklen_t len)
 {
-	union ur_rs_addr to;
+	union ur_rs_addr to = {0};
 	int rc;
 
 	if (addr && len >= sizeof(sa_family_t) && addr->sa_family == AF_UNSPEC) {
