@@ -74,7 +74,7 @@ struct client {
 	bool direct;		    /* it knows direct rings, and may have some */
 	uint64_t requested, joined; /* bit i: a ring to client i of the daemon */
 	uint32_t parted
-		[CLIENT_RINGS_MAX]; /* addresses of clients that have left, [0, parted_cnt): it is to be told */
+		[CLIENT_RINGS_MAX]; /* clients that have left, as direct.c names them, [0, parted_cnt): it is to be told */
 	unsigned parted_cnt;
 	uint64_t drops[GUARD_PASS]; /* of all clients of this port */
 #define X(name, text) uint64_t name;

@@ -13,9 +13,10 @@
 #include "edge/mtu.h"
 #include "wire/bytes.h"
 
-static uint32_t address_of(const struct client *c)
+/* As struct ur_lease_direct names it. */
+static uint32_t name_of(const struct client *c)
 {
-	return ur_load32(c->guard.ip4);
+	return c->guard.number ? c->guard.number : ur_load32(c->guard.ip4);
 }
 
 /* Zeroed, and as large as it is for ever. It may get holes: pages come back as they are touched. */
@@ -35,7 +36,7 @@ static int make_memory(size_t bytes)
 static bool give(const struct client *to, const struct client *other, uint32_t mtu, bool second,
 		 int memory)
 {
-	struct ur_lease_direct d = {address_of(other), (uint16_t)(mtu + UR_FRAME_OVERHEAD_BYTES),
+	struct ur_lease_direct d = {name_of(other), (uint16_t)(mtu + UR_FRAME_OVERHEAD_BYTES),
 				    second};
 	uint8_t out[UR_LEASE_DIRECT_BYTES];
 
@@ -52,7 +53,7 @@ static bool may_join(const struct client *c)
 /* The client is to be told that this one has left. */
 static void part(struct client *c, const struct client *from)
 {
-	c->parted[c->parted_cnt++] = address_of(from);
+	c->parted[c->parted_cnt++] = name_of(from);
 	direct_tell(c);
 }
 
@@ -74,12 +75,12 @@ static void make_ring(struct client *a, unsigned a_at, struct client *b, unsigne
 		close(memory);
 }
 
-void direct_request(struct client *const *client, unsigned cnt, struct client *c, uint32_t address,
+void direct_request(struct client *const *client, unsigned cnt, struct client *c, uint32_t to,
 		    uint32_t mtu)
 {
 	unsigned own = client_number(client, c), i = 0;
 
-	while (i < cnt && (client[i]->lease.fd < 0 || address_of(client[i]) != address))
+	while (i < cnt && (client[i]->lease.fd < 0 || name_of(client[i]) != to))
 		i++;
 	if (i == cnt || i == own)
 		return;
@@ -107,7 +108,7 @@ void direct_part(struct client *const *client, unsigned cnt, struct client *c)
 void direct_tell(struct client *c)
 {
 	while (c->parted_cnt) {
-		struct ur_lease_direct d = {.address = c->parted[c->parted_cnt - 1]};
+		struct ur_lease_direct d = {.client = c->parted[c->parted_cnt - 1]};
 		uint8_t out[UR_LEASE_DIRECT_BYTES];
 
 		ur_lease_put_direct(&d, out);

@@ -12,10 +12,10 @@
  */
 
 /*
- * UROCED-DIRECT-01: client `c` requests a ring to the one of this address, among client[0, cnt), for packets of `mtu` bytes. They are joined
+ * UROCED-DIRECT-01: client `c` requests a ring to `to`, which is as in struct ur_lease_direct, among client[0, cnt), for packets of `mtu` bytes. They are joined
  * when both request it. Otherwise, and with too many rings, nothing happens: the frames go by the switch.
  */
-void direct_request(struct client *const *client, unsigned cnt, struct client *c, uint32_t address,
+void direct_request(struct client *const *client, unsigned cnt, struct client *c, uint32_t to,
 		    uint32_t mtu);
 
 /* The lease of `c` ends: its peers must not use their rings any more. */

@@ -336,8 +336,8 @@ static void begin_lease(struct server *s, struct client *c, struct newcomer *n, 
 	c->uid = n->peer.uid;
 	c->pid = n->peer.pid;
 	strlcpy(c->program, r->program, sizeof(c->program));
-	/* By a ring frames would pass by what the switch does with them, and addresses that processes share name none of them. */
-	c->direct = r->direct && s->attr->direct && !s->attr->steer && s->attr->rate_gbps == 0;
+	/* By a ring frames would pass by what the switch does with them. */
+	c->direct = r->direct && s->attr->direct && s->attr->rate_gbps == 0;
 	if (!watch(s, &c->lease) || !send_grant(s, c)) {
 		end_lease(s, c, now_ns);
 		return;
@@ -400,12 +400,12 @@ static void serve_lease(struct server *s, struct client *c, uint64_t now_ns)
 	uint8_t msg[UR_LEASE_PORT_BYTES + 1];
 	ssize_t len = closer_receive(c->lease.fd, msg, sizeof(msg), c->uid, NULL);
 	struct ur_lease_port p;
-	uint32_t address;
+	uint32_t to;
 
 	if (len < 0 && errno == EAGAIN)
 		return;
-	if (len > 0 && ur_lease_get_ring_request(msg, (size_t)len, &address)) {
-		direct_request(s->client, s->client_cnt, c, address, s->mtu);
+	if (len > 0 && ur_lease_get_ring_request(msg, (size_t)len, &to)) {
+		direct_request(s->client, s->client_cnt, c, to, s->mtu);
 		return;
 	}
 	if (len <= 0 || !s->attr->steer || !ur_lease_get_port(msg, (size_t)len, &p) ||

@@ -5,12 +5,15 @@
 
 #include "wire/bytes.h"
 #include "wire/cm_msg.h"
+#include "wire/packet.h"
 
 #define ARP_BYTES    28
 #define ARP_REQUEST  1
 #define ICMP6	     58
 #define ADVERT	     136
 #define IP6_BYTES    40
+#define IP4_PLAIN    0x45 /* without options */
+#define PROTO_UDP    17
 #define PREFIX_SHIFT (24 - UR_LEASE_PREFIX_BITS)
 #define COMM_SHIFT   (32 - UR_LEASE_PREFIX_BITS)
 
@@ -102,6 +105,21 @@ static bool is_for_tables(const struct steer *s, const struct ur_switch_frame *f
 	       (ur_load16(p + 6) != ARP_REQUEST || memcmp(p + 24, s->ip4, 4) != 0);
 }
 
+/* The client that a datagram of another one is to wake. */
+static uint64_t steer_wake(const struct steer *s, const struct ur_switch_frame *f,
+			   const struct ur_switch_headers *h)
+{
+	const uint8_t *ip = f->data + h->l3_off, *udp = ip + UR_IPV4_BYTES;
+	uint8_t port;
+
+	if (h->version != 4 || f->len - h->l3_off < UR_IPV4_BYTES + UR_UDP_BYTES ||
+	    ip[0] != IP4_PLAIN || ip[9] != PROTO_UDP || ur_load16(udp + 2) != UR_LEASE_WAKE_PORT ||
+	    ur_load16(udp) >= PORTS_CLIENTS)
+		return 0;
+	port = s->port[ur_load16(udp)];
+	return port ? bit(port) : 0;
+}
+
 uint64_t steer_ports(void *arg, uint8_t in, const struct ur_switch_frame *frame,
 		     const struct ur_switch_headers *h)
 {
@@ -109,7 +127,13 @@ uint64_t steer_ports(void *arg, uint8_t in, const struct ur_switch_frame *frame,
 	bool several = s->uplinks & (s->uplinks - 1);
 
 	bool from_uplink = s->uplinks & bit(in);
+	uint64_t woken;
 
+	if (s->clients & bit(in) && memcmp(frame->data, s->mac, 6) == 0) {
+		woken = steer_wake(s, frame, h);
+		if (woken)
+			return woken;
+	}
 	if (s->kernel && !from_uplink && !h->roce)
 		return in == s->self ? s->clients : bit(s->self);
 	if (h->group_dst && h->roce)

@@ -76,10 +76,20 @@ void ur_lease_set_sleep(struct ur_device *dev, bool sleeps)
 	ur_direct_set_sleep(&dev->direct, sleeps);
 }
 
+static struct ur_direct_host direct_host(const struct ur_device *dev)
+{
+	struct ur_direct_host host = {.number = ur_lease_prefix(dev->lease).value};
+
+	memcpy(host.mac, dev->cfg.address.mac, sizeof(host.mac));
+	memcpy(host.ip4, dev->cfg.address.ipv4.addr.b + 12, sizeof(host.ip4));
+	return host;
+}
+
 static void use_direct(void *arg, uint64_t now_ns)
 {
 	struct ur_device *dev = arg;
 
+	dev->direct.host = direct_host(dev);
 	ur_worker_set_direct(dev->workers[0], &dev->direct);
 }
 
@@ -103,7 +113,7 @@ void ur_lease_free_direct(struct ur_device *dev)
 struct change {
 	struct ur_device *dev;
 	struct ur_direct_peer *add, *old;
-	uint32_t remove; /* an address, or 0: any */
+	uint32_t remove; /* the ring to this client, 0: any */
 };
 
 static void add_ring(void *arg, uint64_t now_ns)
@@ -129,9 +139,9 @@ static void begin_ring(struct ur_device *dev, struct ur_direct_peer *p)
 }
 
 /* The other end has left. What it sent before, its last ACK for instance, is taken first. */
-static void end_ring(struct ur_device *dev, uint32_t address)
+static void end_ring(struct ur_device *dev, uint32_t client)
 {
-	struct change c = {.dev = dev, .remove = address};
+	struct change c = {.dev = dev, .remove = client};
 
 	for (unsigned i = 0; i < DRAIN_ROUNDS; i++)
 		ur_worker_serve(dev->workers[0], true, NULL);
@@ -148,12 +158,13 @@ static void follow_direct(struct ur_device *dev, uint64_t now_ns)
 	if (request)
 		ur_lease_request_ring(dev->lease, request);
 	while (ur_lease_next_direct(dev->lease, &d, &fd)) {
-		struct ur_direct_peer *p = d.frame_max ? ur_direct_peer_new(&d, fd) : NULL;
+		struct ur_direct_peer *p =
+			d.frame_max ? ur_direct_peer_new(&dev->direct.host, &d, fd) : NULL;
 
 		if (p)
 			begin_ring(dev, p);
 		else if (!d.frame_max)
-			end_ring(dev, d.address);
+			end_ring(dev, d.client);
 	}
 }
 

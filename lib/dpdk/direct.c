@@ -21,6 +21,7 @@
 #define SRC_AT	   26
 #define PORT_AT	   36 /* UDP destination port, */
 #define OPCODE_AT  42 /* BTH */
+#define QPN_AT	   47
 #define FRAME_MIN  (OPCODE_AT + UR_BTH_BYTES + UR_ICRC_BYTES)
 #define TYPE_IP4   0x0800
 #define WAKE_BYTES (IP_AT + UR_IPV4_BYTES + UR_UDP_BYTES)
@@ -28,7 +29,6 @@
 #define PROTO_UDP  17
 #define FULL_NS	   1000000
 #define REQUEST_NS 1000000000
-#define DISCARD	   9 /* UDP port, RFC 863 */
 
 /* ---- the rings ---- */
 
@@ -47,7 +47,8 @@ static void *map(int fd, size_t bytes)
 	return at;
 }
 
-struct ur_direct_peer *ur_direct_peer_new(const struct ur_lease_direct *d, int fd)
+struct ur_direct_peer *ur_direct_peer_new(const struct ur_direct_host *host,
+					  const struct ur_lease_direct *d, int fd)
 {
 	struct ur_direct_peer *p = calloc(1, sizeof(*p));
 	size_t bytes = ur_direct_bytes(d->frame_max);
@@ -62,9 +63,14 @@ struct ur_direct_peer *ur_direct_peer_new(const struct ur_lease_direct *d, int f
 	ur_direct_ring_init(&p->ring, memory, d->frame_max, d->second);
 	p->memory = memory;
 	p->bytes = bytes;
-	p->address = d->address;
-	ur_lease_mac(d->address, p->mac);
-	ur_store32(p->ip4, d->address);
+	p->client = d->client;
+	if (host->number) {
+		memcpy(p->mac, host->mac, sizeof(p->mac));
+		memcpy(p->ip4, host->ip4, sizeof(p->ip4));
+	} else {
+		ur_lease_mac(d->client, p->mac);
+		ur_store32(p->ip4, d->client);
+	}
 	return p;
 }
 
@@ -80,7 +86,7 @@ void ur_direct_peer_free(struct ur_direct_peer *p, bool over)
 
 struct ur_direct_peer *ur_direct_add(struct ur_direct *d, struct ur_direct_peer *p)
 {
-	struct ur_direct_peer *old = ur_direct_remove(d, p->address);
+	struct ur_direct_peer *old = ur_direct_remove(d, p->client);
 
 	if (d->cnt == UR_DIRECT_MAX)
 		return p;
@@ -89,12 +95,12 @@ struct ur_direct_peer *ur_direct_add(struct ur_direct *d, struct ur_direct_peer 
 	return old;
 }
 
-struct ur_direct_peer *ur_direct_remove(struct ur_direct *d, uint32_t address)
+struct ur_direct_peer *ur_direct_remove(struct ur_direct *d, uint32_t client)
 {
 	for (unsigned i = 0; i < d->cnt; i++) {
 		struct ur_direct_peer *p = d->peer[i];
 
-		if (address && p->address != address)
+		if (client && p->client != client)
 			continue;
 		d->peer[i] = d->peer[--d->cnt];
 		return p;
@@ -117,20 +123,31 @@ static bool is_rc(const uint8_t *frame, uint32_t len)
 	return transport == UR_TRANSPORT_RC || transport == UR_TRANSPORT_EXT;
 }
 
-/* UROCED-DIRECT-01 */
-struct ur_direct_peer *ur_direct_find(struct ur_direct *d, const uint8_t *frame, uint32_t len)
+/* The other client of uroced that an RC packet is for; 0: none. */
+static uint32_t receiver_of(const struct ur_direct_host *host, const uint8_t *frame)
 {
 	static const uint8_t lease_mac[2] = {0x02, 0x75};
+	uint8_t number = frame[QPN_AT] >> (8 - UR_LEASE_PREFIX_BITS);
 
-	if (memcmp(frame, lease_mac, sizeof(lease_mac)) != 0 || !is_rc(frame, len))
+	if (!host->number)
+		return memcmp(frame, lease_mac, sizeof(lease_mac)) ? 0 : ur_load32(frame + 2);
+	return memcmp(frame, host->mac, sizeof(host->mac)) || number == host->number ? 0 : number;
+}
+
+/* UROCED-DIRECT-01, UROCED-DIRECT-04 */
+struct ur_direct_peer *ur_direct_find(struct ur_direct *d, const uint8_t *frame, uint32_t len)
+{
+	uint32_t client = is_rc(frame, len) ? receiver_of(&d->host, frame) : 0;
+
+	if (!client)
 		return NULL;
 	for (unsigned i = 0; i < d->cnt; i++) {
 		struct ur_direct_peer *p = d->peer[i];
 
-		if (memcmp(frame, p->mac, 6) == 0)
+		if (p->client == client)
 			return ur_direct_is_ready(&p->ring) && len <= p->ring.frame_max ? p : NULL;
 	}
-	atomic_store_explicit(&d->wanted, ur_load32(frame + 2), memory_order_relaxed);
+	atomic_store_explicit(&d->wanted, client, memory_order_relaxed);
 	return NULL;
 }
 
@@ -158,9 +175,10 @@ static bool is_stuck(struct ur_direct_peer *p, uint64_t now_ns)
 
 /*
  * By the port, because uroced can wake any of its clients, and what clients give each other could be made to block. The headers are those of a
- * frame that was sent; the receiver drops a datagram to this port.
+ * frame that was sent; the receiver drops a datagram to this port. Of clients with one address, the source port names it.
  */
-static bool wake(struct ur_mbuf_source *s, const uint8_t *frame)
+static bool wake(const struct ur_direct_host *host, uint32_t client, struct ur_mbuf_source *s,
+		 const uint8_t *frame)
 {
 	struct ur_pkt pkt;
 	uint8_t *ip, *udp;
@@ -173,7 +191,9 @@ static bool wake(struct ur_mbuf_source *s, const uint8_t *frame)
 	ur_store16(ip + 2, UR_IPV4_BYTES + UR_UDP_BYTES);
 	ur_store16(ip + 10, 0);
 	ur_store16(ip + 10, (uint16_t)~ur_csum_fold(ur_csum_add(0, ip, UR_IPV4_BYTES)));
-	ur_store16(udp + 2, DISCARD);
+	if (host->number)
+		ur_store16(udp, (uint16_t)client);
+	ur_store16(udp + 2, UR_LEASE_WAKE_PORT);
 	ur_store16(udp + 4, UR_UDP_BYTES);
 	ur_store16(udp + 6, 0);
 	pkt.len = WAKE_BYTES;
@@ -197,7 +217,7 @@ unsigned ur_direct_tx(struct ur_direct *d, struct ur_direct_peer *p, struct ur_m
 		lost = n - sent;
 	d->counters->direct_tx += sent;
 	d->counters->direct_lost += lost;
-	if (sent && ur_direct_must_wake(&p->ring) && wake(s, pkts[0].data))
+	if (sent && ur_direct_must_wake(&p->ring) && wake(&d->host, p->client, s, pkts[0].data))
 		ur_direct_set_woken(&p->ring);
 	if (sent + lost)
 		ur_mbuf_free(s, pkts, sent + lost);
@@ -262,20 +282,20 @@ unsigned ur_direct_rx(struct ur_direct *d, struct ur_mbuf_source *s, struct ur_p
 
 uint32_t ur_direct_request(struct ur_direct *d, uint64_t now_ns)
 {
-	uint32_t address = atomic_exchange_explicit(&d->wanted, 0, memory_order_relaxed);
+	uint32_t client = atomic_exchange_explicit(&d->wanted, 0, memory_order_relaxed);
 	unsigned oldest = 0;
 
-	if (!address)
+	if (!client)
 		return 0;
 	for (unsigned i = 0; i < 2 * UR_DIRECT_MAX; i++) {
-		if (d->requested[i].address == address && now_ns < d->requested[i].until_ns)
+		if (d->requested[i].client == client && now_ns < d->requested[i].until_ns)
 			return 0;
 		if (d->requested[i].until_ns < d->requested[oldest].until_ns)
 			oldest = i;
 	}
-	d->requested[oldest].address = address;
+	d->requested[oldest].client = client;
 	d->requested[oldest].until_ns = now_ns + REQUEST_NS;
-	return address;
+	return client;
 }
 
 void ur_direct_set_sleep(struct ur_direct *d, bool sleeps)

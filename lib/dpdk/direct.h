@@ -26,7 +26,7 @@ struct ur_direct_peer {
 	struct ur_direct_ring ring;
 	uint8_t mac[6];
 	uint8_t ip4[4];
-	uint32_t address;
+	uint32_t client; /* as in struct ur_lease_direct */
 	/* When the ring was found full, and half a ring had been sent since the time before; 0: never. What had been sent then. */
 	uint64_t full_ns;
 	uint32_t full_sent;
@@ -34,7 +34,15 @@ struct ur_direct_peer {
 	size_t bytes;
 };
 
+/* One address that all clients of uroced share. */
+struct ur_direct_host {
+	uint8_t number; /* of this client; 0: its address is its alone, and the rest is unused */
+	uint8_t mac[6];
+	uint8_t ip4[4];
+};
+
 struct ur_direct {
+	struct ur_direct_host host;
 	struct ur_direct_peer *peer[UR_DIRECT_MAX]; /* [0, cnt) */
 	unsigned cnt;
 	unsigned first; /* whose turn it is to be received from */
@@ -42,7 +50,7 @@ struct ur_direct {
 	_Atomic uint32_t wanted; /* a client of uroced that packets went to by the port; 0: none */
 	/* The requests of the last second. */
 	struct {
-		uint32_t address;
+		uint32_t client;
 		uint64_t until_ns;
 	} requested[2 * UR_DIRECT_MAX];
 };
@@ -51,7 +59,8 @@ struct ur_direct {
  * Maps a ring whose memory came as this descriptor, which it takes. NULL: it cannot be used. It is to be added by a command
  * of the worker, or freed.
  */
-struct ur_direct_peer *ur_direct_peer_new(const struct ur_lease_direct *d, int fd);
+struct ur_direct_peer *ur_direct_peer_new(const struct ur_direct_host *host,
+					  const struct ur_lease_direct *d, int fd);
 /*
  * `over`: the other end has left, and what it sent is taken: it may keep the file, but not these pages. NULL is allowed.
  */
@@ -59,8 +68,8 @@ void ur_direct_peer_free(struct ur_direct_peer *p, bool over);
 
 /* Adds it, and returns the one that it replaces; or itself, if there is no room. NULL: nothing is left over. */
 struct ur_direct_peer *ur_direct_add(struct ur_direct *d, struct ur_direct_peer *p);
-/* Takes out that of this address, or any with address 0; NULL: there is none. */
-struct ur_direct_peer *ur_direct_remove(struct ur_direct *d, uint32_t address);
+/* Takes out that to this client, 0: to any; NULL: there is none. */
+struct ur_direct_peer *ur_direct_remove(struct ur_direct *d, uint32_t client);
 
 /* The ring for this frame, whose headers lie at `frame`; NULL: the port. */
 struct ur_direct_peer *ur_direct_find(struct ur_direct *d, const uint8_t *frame, uint32_t len);

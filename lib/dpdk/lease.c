@@ -416,14 +416,14 @@ bool ur_lease_takes_direct(const struct ur_lease *l)
 	return l->request.direct;
 }
 
-void ur_lease_request_ring(struct ur_lease *l, uint32_t address)
+void ur_lease_request_ring(struct ur_lease *l, uint32_t client)
 {
 	uint8_t msg[UR_LEASE_RING_REQUEST_BYTES];
 
 	/* Else it is requested again. */
 	if (pthread_mutex_trylock(&l->lock))
 		return;
-	ur_lease_put_ring_request(address, msg);
+	ur_lease_put_ring_request(client, msg);
 	if (l->fd >= 0 && !l->waits)
 		(void)!send(l->fd, msg, sizeof(msg), MSG_NOSIGNAL | MSG_DONTWAIT);
 	pthread_mutex_unlock(&l->lock);

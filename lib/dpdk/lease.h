@@ -53,8 +53,8 @@ int ur_lease_wake_fd(const struct ur_lease *l);
 /* Whether the endpoint may have direct rings: with one worker, and without link credits. */
 bool ur_lease_takes_direct(const struct ur_lease *l);
 
-/* UROCED-DIRECT-01: asks uroced for a ring to the client of this address. It may not answer. Thread class: that of poll. */
-void ur_lease_request_ring(struct ur_lease *l, uint32_t address);
+/* UROCED-DIRECT-01: asks uroced for a ring to this client. It may not answer. Thread class: that of poll. */
+void ur_lease_request_ring(struct ur_lease *l, uint32_t client);
 
 /*
  * Takes the next message about direct rings that has arrived, and its descriptor, which is the caller's, or -1. False: there is none.

@@ -199,40 +199,40 @@ bool ur_lease_get_bound(const uint8_t *msg, size_t len, struct ur_lease_bound *b
 	return true;
 }
 
-void ur_lease_put_ring_request(uint32_t address, uint8_t *out)
+void ur_lease_put_ring_request(uint32_t client, uint8_t *out)
 {
 	ur_store32(out, MAGIC_RING_REQUEST);
-	ur_store32(out + 4, address);
+	ur_store32(out + 4, client);
 }
 
-bool ur_lease_get_ring_request(const uint8_t *msg, size_t len, uint32_t *address)
+bool ur_lease_get_ring_request(const uint8_t *msg, size_t len, uint32_t *client)
 {
 	struct ur_cursor c = ur_cursor_ro(msg, len);
 
 	if (len != UR_LEASE_RING_REQUEST_BYTES || ur_get32(&c) != MAGIC_RING_REQUEST)
 		return false;
-	*address = ur_get32(&c);
+	*client = ur_get32(&c);
 	return true;
 }
 
 void ur_lease_put_direct(const struct ur_lease_direct *d, uint8_t *out)
 {
 	ur_store32(out, MAGIC_DIRECT);
-	ur_store32(out + 4, d->address);
+	ur_store32(out + 4, d->client);
 	ur_store32(out + 8, (uint32_t)d->frame_max << 16 | (uint32_t)d->second << 8);
 }
 
 bool ur_lease_get_direct(const uint8_t *msg, size_t len, struct ur_lease_direct *d)
 {
 	struct ur_cursor c = ur_cursor_ro(msg, len);
-	uint32_t magic = ur_get32(&c), address = ur_get32(&c);
+	uint32_t magic = ur_get32(&c), client = ur_get32(&c);
 	uint16_t frame_max = ur_get16(&c);
 	uint8_t second = ur_get8(&c);
 
 	if (len != UR_LEASE_DIRECT_BYTES || magic != MAGIC_DIRECT || ur_get8(&c) || second > 1 ||
-	    (second && !frame_max) || !address)
+	    (second && !frame_max) || !client)
 		return false;
-	*d = (struct ur_lease_direct){address, frame_max, second};
+	*d = (struct ur_lease_direct){client, frame_max, second};
 	return true;
 }
 

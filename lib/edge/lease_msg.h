@@ -22,8 +22,8 @@
  *
  * Later, of a client whose request has version 2, which is the only difference of the versions:
  *
- *	request	  4 magic, 4 address
- *	direct	  4 magic, 4 address, 2 longest frame, 1 end, 1 zero; with a descriptor, or with none and zeros: the ring has ended
+ *	request	  4 magic, 4 client
+ *	direct	  4 magic, 4 client, 2 longest frame, 1 end, 1 zero; with a descriptor, or with none and zeros: the ring has ended
  *
  * Thread class: pure functions.
  */
@@ -39,6 +39,7 @@
 #define UR_LEASE_RING_REQUEST_BYTES 8
 #define UR_LEASE_DIRECT_BYTES	    12
 #define UR_LEASE_PREFIX_BITS	    6
+#define UR_LEASE_WAKE_PORT	    9 /* UDP; discard, RFC 863: of datagrams that only wake a client */
 #define UR_LEASE_MESSAGE_MAX	    UR_LEASE_GRANT_BYTES
 
 /* X(NAME, sentence): why there is no lease */
@@ -105,9 +106,12 @@ struct ur_lease_bound {
 	uint16_t asked, port; /* as it was asked for; what it has, if BOUND */
 };
 
-/* A ring that joins this client to another one (direct_ring.h). The descriptor is that of its memory. */
+/*
+ * A ring that joins this client to another one (direct_ring.h). The descriptor is that of its memory. Here a client is named by its
+ * address; by its number, the value of its prefix, where the address is shared.
+ */
 struct ur_lease_direct {
-	uint32_t address;   /* of the other one */
+	uint32_t client;    /* the other one */
 	uint16_t frame_max; /* 0: there is no such ring any more */
 	bool second;	    /* which end is this client's */
 };
@@ -139,9 +143,9 @@ bool ur_lease_get_port(const uint8_t *msg, size_t len, struct ur_lease_port *p);
 void ur_lease_put_bound(const struct ur_lease_bound *b, uint8_t *out);
 bool ur_lease_get_bound(const uint8_t *msg, size_t len, struct ur_lease_bound *b);
 
-/* Messages about direct rings. get: false if malformed, and then *address or *d is as it was. */
-void ur_lease_put_ring_request(uint32_t address, uint8_t *out);
-bool ur_lease_get_ring_request(const uint8_t *msg, size_t len, uint32_t *address);
+/* Messages about direct rings. get: false if malformed, and then *client or *d is as it was. */
+void ur_lease_put_ring_request(uint32_t client, uint8_t *out);
+bool ur_lease_get_ring_request(const uint8_t *msg, size_t len, uint32_t *client);
 void ur_lease_put_direct(const struct ur_lease_direct *d, uint8_t *out);
 bool ur_lease_get_direct(const uint8_t *msg, size_t len, struct ur_lease_direct *d);
 

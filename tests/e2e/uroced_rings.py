@@ -373,10 +373,21 @@ def without(*options):
     ended(d, "the daemon", 60)
 
 
+def one_address():
+    """UROCED-DIRECT-04: processes with one address have rings as well."""
+    d = daemon("--address", "10.78.0.1/24")
+    two_processes()
+    stopped()
+    d.send_signal(signal.SIGTERM)
+    ended(d, "the daemon", 60)
+
+
 def main():
-    for options in ("--no-direct",), ("--rate", "1"), ("--address", "10.78.0.1/24"):
+    for options in ("--no-direct",), ("--rate", "1"), ("--no-direct", "--address", "10.78.0.1/24"):
         without(*options)
-        print(f"no rings with {options[0]}")
+        print(f"no rings with {' '.join(options)}")
+    one_address()
+    print("processes with one address have rings")
     d = daemon()
     two_processes()
     print("two processes have a ring")

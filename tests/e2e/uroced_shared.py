@@ -139,6 +139,18 @@ def uplink():
     print("a host with an endpoint of its own, and its kernel's ping")
 
 
+def has_ring():
+    """UROCED-DIRECT-04: between two processes of this host."""
+    server = endpoint("server", "near")
+    listening("near")
+    client = endpoint("client", "near-client", "--peer", HOST, "--verify", "--duration", "1000")
+    wait_for("a direct ring", lambda: [p["rings"] for p in ports().values() if p.get("rings")] == [1, 1])
+    client.send_signal(signal.SIGINT)
+    assert client.wait(60) == 130, text("near-client")
+    server.kill()
+    server.wait()
+
+
 def share():
     """UROCED-KERNEL-01: the address of a kernel interface, which keeps everything else."""
     ip("address", "add", f"{HOST}/24", "dev", LINKS[0])
@@ -147,6 +159,7 @@ def share():
     traffic("shared", "write", HOST, client={"dev": LINKS[1], "ns": NS})
     traffic("sharing", "read", PEER, server={"dev": LINKS[1], "ns": NS})
     subprocess.run(["ping", "-c", "1", "-W", "5", PEER], check=True, stdout=subprocess.DEVNULL)
+    has_ring()
     stop(d)
     print("the address of the kernel")
 

@@ -26,7 +26,7 @@ static void direct(const uint8_t *p, size_t len)
 		FUZZ_CHECK(memcmp(again, p, len) == 0);
 	}
 	if (ur_lease_get_direct(p, len, &d)) {
-		FUZZ_CHECK(d.address && (d.frame_max || !d.second));
+		FUZZ_CHECK(d.client && (d.frame_max || !d.second));
 		ur_lease_put_direct(&d, again);
 		FUZZ_CHECK(memcmp(again, p, len) == 0);
 	}

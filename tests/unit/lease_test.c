@@ -317,7 +317,7 @@ static void expect_next(uint32_t address, uint16_t frame_max, unsigned fds)
 	int fd = -2;
 
 	cr_assert(ur_lease_next_direct(lease, &ring, &fd), "%u", address);
-	cr_assert_eq(ring.address, address);
+	cr_assert_eq(ring.client, address);
 	cr_assert_eq(ring.frame_max, frame_max);
 	cr_assert_eq(ring.second, address & frame_max & 1);
 	if (!fds) {

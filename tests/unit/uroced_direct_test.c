@@ -93,7 +93,7 @@ static bool got_ring(unsigned i, unsigned with)
 
 	if (!next(i, &d, &fd))
 		return false;
-	cr_assert_eq(d.address, FIRST + with);
+	cr_assert_eq(d.client, FIRST + with);
 	cr_assert_eq(d.frame_max, MTU + 18);
 	cr_assert_geq(fd, 0);
 	close(fd);
@@ -107,7 +107,7 @@ static bool got_end(unsigned i, unsigned with)
 
 	if (!next(i, &d, &fd))
 		return false;
-	cr_assert_eq(d.address, FIRST + with);
+	cr_assert_eq(d.client, FIRST + with);
 	cr_assert(!d.frame_max && fd == -1);
 	return true;
 }
@@ -132,7 +132,7 @@ Test(uroced_direct, two_clients_get_the_ends_of_one_ring)
 	join(3, 5);
 	cr_assert(next(3, &a, &fd_a) && next(5, &b, &fd_b));
 	cr_assert_eq(descriptors(), before + 2, "the daemon has kept none");
-	cr_assert(a.address == FIRST + 5 && b.address == FIRST + 3);
+	cr_assert(a.client == FIRST + 5 && b.client == FIRST + 3);
 	cr_assert(a.frame_max == MTU + 18 && b.frame_max == MTU + 18);
 	cr_assert_neq(a.second, b.second);
 	/* The same memory, zeroed, of a size that nobody can change. */
@@ -174,6 +174,30 @@ Test(uroced_direct, others_have_none)
 	cr_assert(got_nothing(0) && got_nothing(1));
 	join(0, 3);
 	cr_assert(got_ring(0, 3) && got_ring(3, 0));
+}
+
+/* UROCED-DIRECT-04 */
+Test(uroced_direct, clients_that_share_an_address_are_named_by_their_numbers)
+{
+	struct ur_lease_direct a, b;
+	int fd[2];
+
+	for (unsigned i = 0; i < 3; i++) {
+		ur_store32(client[i]->guard.ip4, FIRST);
+		client[i]->guard.number = (uint8_t)(10 + i);
+	}
+	request(0, 0);
+	request(1, 0);
+	cr_assert(got_nothing(0) && got_nothing(1) && got_nothing(2));
+	direct_request(client, CLIENTS, client[0], 12, MTU);
+	direct_request(client, CLIENTS, client[2], 10, MTU);
+	cr_assert(next(0, &a, &fd[0]) && next(2, &b, &fd[1]));
+	cr_assert(a.client == 12 && b.client == 10);
+	close(fd[0]);
+	close(fd[1]);
+	end(2);
+	cr_assert(next(0, &a, &fd[0]));
+	cr_assert(a.client == 12 && !a.frame_max);
 }
 
 Test(uroced_direct, both_have_to_request)

@@ -311,7 +311,7 @@ Test(uroced_lease, messages_about_direct_rings_round_trip)
 		memset(&d, 0xff, sizeof(d));
 		ur_lease_put_direct(&rings[i], msg);
 		cr_assert(ur_lease_get_direct(msg, sizeof(msg), &d), "%u", i);
-		cr_assert_eq(d.address, rings[i].address);
+		cr_assert_eq(d.client, rings[i].client);
 		cr_assert_eq(d.frame_max, rings[i].frame_max);
 		cr_assert_eq(d.second, rings[i].second);
 	}
@@ -348,7 +348,7 @@ Test(uroced_lease, malformed_messages_about_direct_rings_are_refused)
 		cr_assert_not(ur_lease_get_direct(msg, UR_LEASE_DIRECT_BYTES, &d), "%s",
 			      bad[i].why);
 	}
-	cr_assert(d.address == 7 && d.frame_max == 8 && !d.second, "as it was");
+	cr_assert(d.client == 7 && d.frame_max == 8 && !d.second, "as it was");
 }
 
 /* UROCED-NUMBER-01 */

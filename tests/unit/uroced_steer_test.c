@@ -121,6 +121,42 @@ Test(uroced_steer, packets_go_to_the_client_with_the_number)
 	cr_assert_eq(ports(UPLINK), 0);
 }
 
+/* A UDP datagram to the host, of 8 bytes. */
+static void udp(uint16_t sport, uint16_t dport)
+{
+	roce(0x64, 5 << 18);
+	ur_store16(frame + 34, sport);
+	ur_store16(frame + 36, dport);
+	len = 42;
+}
+
+/* UROCED-DIRECT-04 */
+Test(uroced_steer, a_datagram_to_the_discard_port_wakes_the_client_that_its_source_port_names)
+{
+	for (unsigned n = 0; n < 70; n++) {
+		udp((uint16_t)n, 9);
+		cr_assert_eq(ports(2), n == 5 ? BIT(2) : n == 62 ? BIT(3) : BIT(SELF), "%u", n);
+		cr_assert_eq(ports(UPLINK), BIT(SELF), "%u, from another host", n);
+	}
+	udp(62, 10);
+	cr_assert_eq(ports(2), BIT(SELF), "another port");
+	udp(62, 9);
+	frame[23] = 6;
+	cr_assert_eq(ports(2), BIT(SELF), "TCP");
+	udp(62, 9);
+	frame[14] = 0x46;
+	cr_assert_eq(ports(2), BIT(SELF), "IP options");
+	udp(62, 9);
+	len = 41;
+	cr_assert_eq(ports(2), BIT(SELF), "a part of a header");
+	udp(62, 9);
+	frame[0] ^= 2;
+	cr_assert_eq(ports(2), BIT(UPLINK), "to another host");
+	udp(62, 9);
+	s.kernel = true;
+	cr_assert_eq(ports(2), BIT(3), "where the kernel has the address, too");
+}
+
 /* UROCED-STEER-02, UROCED-PORTS-01 */
 Test(uroced_steer, requests_go_to_the_client_with_the_port)
 {
