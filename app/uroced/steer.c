@@ -12,7 +12,8 @@
 #define ICMP6	     58
 #define ADVERT	     136
 #define IP6_BYTES    40
-#define IP4_PLAIN    0x45 /* without options */
+#define IP4_PLAIN    0x45   /* without options */
+#define IP4_FRAGMENT 0x3fff /* more follow, or an offset */
 #define PROTO_UDP    17
 #define PREFIX_SHIFT (24 - UR_LEASE_PREFIX_BITS)
 #define COMM_SHIFT   (32 - UR_LEASE_PREFIX_BITS)
@@ -105,16 +106,17 @@ static bool is_for_tables(const struct steer *s, const struct ur_switch_frame *f
 	       (ur_load16(p + 6) != ARP_REQUEST || memcmp(p + 24, s->ip4, 4) != 0);
 }
 
-/* The client that a datagram of another one is to wake. */
+/* The client that a datagram of another one, without data, is to wake. */
 static uint64_t steer_wake(const struct steer *s, const struct ur_switch_frame *f,
 			   const struct ur_switch_headers *h)
 {
 	const uint8_t *ip = f->data + h->l3_off, *udp = ip + UR_IPV4_BYTES;
 	uint8_t port;
 
-	if (h->version != 4 || f->len - h->l3_off < UR_IPV4_BYTES + UR_UDP_BYTES ||
-	    ip[0] != IP4_PLAIN || ip[9] != PROTO_UDP || ur_load16(udp + 2) != UR_LEASE_WAKE_PORT ||
-	    ur_load16(udp) >= PORTS_CLIENTS)
+	if (h->version != 4 || f->len - h->l3_off != UR_IPV4_BYTES + UR_UDP_BYTES ||
+	    ip[0] != IP4_PLAIN || ip[9] != PROTO_UDP || memcmp(ip + 16, s->ip4, 4) != 0 ||
+	    ur_load16(ip + 6) & IP4_FRAGMENT || ur_load16(udp + 2) != UR_LEASE_WAKE_PORT ||
+	    ur_load16(udp) > UR_LEASE_NUMBER_MAX)
 		return 0;
 	port = s->port[ur_load16(udp)];
 	return port ? bit(port) : 0;

@@ -131,7 +131,9 @@ static uint32_t receiver_of(const struct ur_direct_host *host, const uint8_t *fr
 
 	if (!host->number)
 		return memcmp(frame, lease_mac, sizeof(lease_mac)) ? 0 : ur_load32(frame + 2);
-	return memcmp(frame, host->mac, sizeof(host->mac)) || number == host->number ? 0 : number;
+	if (memcmp(frame, host->mac, sizeof(host->mac)) || number > UR_LEASE_NUMBER_MAX)
+		return 0;
+	return number == host->number ? 0 : number;
 }
 
 /* UROCED-DIRECT-01, UROCED-DIRECT-04 */

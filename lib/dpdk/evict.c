@@ -248,9 +248,13 @@ static struct ur_evict measured(unsigned cpu)
 {
 	struct measurement m = {.found = {.cpu = cpu, .reason = UR_EVICT_NOT_MEASURED}};
 	pthread_t thread;
+	sigset_t old;
 
-	if (ur_thread_start(&thread, NULL, measure, &m) == 0)
+	/* Until the end: a handler that leaves by siglongjmp() would leave the thread behind, with `m`. */
+	ur_signals_block(&old);
+	if (pthread_create(&thread, NULL, measure, &m) == 0)
 		pthread_join(thread, NULL);
+	ur_signals_restore(&old);
 	if (m.found.cpu_cnt) {
 		m.found.reason = UR_EVICT_MEASURED;
 		m.found.mixed = m.with && m.without;

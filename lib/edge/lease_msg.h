@@ -39,6 +39,7 @@
 #define UR_LEASE_RING_REQUEST_BYTES 8
 #define UR_LEASE_DIRECT_BYTES	    12
 #define UR_LEASE_PREFIX_BITS	    6
+#define UR_LEASE_NUMBER_MAX	    62 /* of a client whose address is shared; from 1 */
 #define UR_LEASE_WAKE_PORT	    9 /* UDP; discard, RFC 863: of datagrams that only wake a client */
 #define UR_LEASE_MESSAGE_MAX	    UR_LEASE_GRANT_BYTES
 
@@ -74,7 +75,7 @@ struct ur_lease_grant {
 	uint8_t mac[6];	     /* not a group address */
 	/*
 	 * Of queue pair numbers and communication ids. Zero: the address is this process's alone; else it has 6 bits, and a value
-	 * in [1, 62].
+	 * in [1, UR_LEASE_NUMBER_MAX].
 	 */
 	struct ur_qpn_prefix qpns;
 	uint32_t memif_id;
@@ -107,8 +108,8 @@ struct ur_lease_bound {
 };
 
 /*
- * A ring that joins this client to another one (direct_ring.h). The descriptor is that of its memory. Here a client is named by its
- * address; by its number, the value of its prefix, where the address is shared.
+ * A ring that joins this client to another one (direct_ring.h). The descriptor is that of its memory. `client` is the other one's
+ * address or, where clients share an address, its number (the value of its prefix).
  */
 struct ur_lease_direct {
 	uint32_t client;    /* the other one */

@@ -11,11 +11,9 @@ socklen_t ur_rs_address_bytes(const struct ur_rs *rs)
 
 int ur_rs_check_address(const struct ur_rs *rs, const struct sockaddr *addr, socklen_t len)
 {
-	if (!addr || len < sizeof(sa_family_t))
+	if (!addr || len < ur_rs_address_bytes(rs))
 		return EINVAL;
-	if (addr->sa_family != rs->domain)
-		return EAFNOSUPPORT;
-	return len < ur_rs_address_bytes(rs) ? EINVAL : 0;
+	return addr->sa_family == rs->domain ? 0 : EAFNOSUPPORT;
 }
 
 void ur_rs_copy_address(struct sockaddr *to, socklen_t *len, const struct sockaddr *from)

@@ -296,7 +296,7 @@ bool ur_rs_may_read(const struct ur_rs *rs);
 void ur_rs_copy_address(struct sockaddr *to, socklen_t *len, const struct sockaddr *from);
 /* Of an address of the socket's family. */
 socklen_t ur_rs_address_bytes(const struct ur_rs *rs);
-/* Whether it is one: 0, EINVAL or EAFNOSUPPORT, as Linux says for TCP and UDP. */
+/* 0 if it is a whole address of the socket's family; EINVAL: it is too short; EAFNOSUPPORT. */
 int ur_rs_check_address(const struct ur_rs *rs, const struct sockaddr *addr, socklen_t len);
 
 /* ---- iomap.c ---- */

@@ -5,12 +5,14 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
-from uroced_client import Lease, Refused
+from uroced_client import PATIENCE_S, Lease, Refused
 
 uroced, perf = sys.argv[1:3]
 run = os.environ.get("UROCE_RUN")
@@ -68,6 +70,27 @@ def wait_for(what, condition, seconds=120):
 def logs():
     return "".join(f"-- {f}\n{open(f'{tmp}/{f}', encoding='utf-8', errors='replace').read()[-3000:]}" for f in sorted(os.listdir(tmp))
                    if f.endswith(".log"))
+
+
+class Page:
+    """The counters of an endpoint, while it runs."""
+
+    def __init__(self):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            self.at = f"127.0.0.1:{s.getsockname()[1]}"
+        self.options = "--metrics", self.at
+
+    def read(self, counter):
+        try:
+            with urllib.request.urlopen(f"http://{self.at}/metrics", timeout=PATIENCE_S) as page:
+                return sum(int(v) for v in re.findall(rf"^uroce_{counter}_total\{{.*\}} (\d+)$", page.read().decode(), re.M))
+        except OSError:
+            return 0
+
+    def grows(self, what, counter, by=1):
+        before = self.read(counter)
+        wait_for(what, lambda: self.read(counter) >= before + by)
 
 
 def ports():

@@ -44,6 +44,7 @@ class Lease:
         self.ip = answer[4:8]
         self.address = socket.inet_ntoa(self.ip)
         self.mac, self.number = answer[12:18], answer[19]
+        self.name = f"0.0.0.{self.number}" if self.number else self.address  # in messages about rings
         self.id = struct.unpack(">I", answer[20:24])[0]
         self.secret = answer[24:48].rstrip(b"\0")
         self.memif = os.path.join(os.path.dirname(path), answer[48:].rstrip(b"\0").decode())
@@ -60,12 +61,12 @@ class Lease:
         """What a client does that knows of interrupts: once at first, and then when it has sent something and the ring asks for that."""
         os.eventfd_write(self.event, 1)
 
-    def request_ring(self, address):
+    def request_ring(self, name):
         """Asks for a direct ring."""
-        self.sock.send(b"ULW1" + ip(address))
+        self.sock.send(b"ULW1" + ip(name))
 
     def told(self):
-        """The next message about a direct ring: a Ring, or the address of one that has ended. None: the daemon has ended the lease."""
+        """The next message about a direct ring: a Ring, or the name of the client whose ring has ended. None: the daemon has ended the lease."""
         try:
             got, fds, _, _ = socket.recv_fds(self.sock, 200, 2)
         except ConnectionError:
@@ -73,11 +74,11 @@ class Lease:
         if not got:
             return None
         assert len(got) == 12 and got[:4] == b"ULD1" and got[11] == 0, got
-        address, frame_max, second = struct.unpack(">4sHB", got[4:11])
+        name, frame_max, second = struct.unpack(">4sHB", got[4:11])
         if frame_max:
-            return Ring(socket.inet_ntoa(address), frame_max, second, *fds)
+            return Ring(socket.inet_ntoa(name), frame_max, second, *fds)
         assert not fds and not second, got
-        return socket.inet_ntoa(address)
+        return socket.inet_ntoa(name)
 
     def close(self):
         self.sock.close()
@@ -89,8 +90,8 @@ class Lease:
 class Ring:
     """An end of a direct ring (lib/edge/direct_ring.h). What is written, and to which side, is up to the caller."""
 
-    def __init__(self, address, frame_max, second, memory):
-        self.address, self.frame_max = address, frame_max
+    def __init__(self, name, frame_max, second, memory):
+        self.name, self.frame_max = name, frame_max
         self.slot = (8 + frame_max + 63) // 64 * 64
         self.side = 128 + 128 * self.slot
         self.memory = mmap.mmap(memory, 2 * self.side)

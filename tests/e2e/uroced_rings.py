@@ -4,38 +4,14 @@
 a daemon that is started again."""
 import os
 import random
-import re
 import signal
-import socket
 import struct
 import time
-import urllib.request
 
-from uroced_bed import conduct, daemon, ended, endpoint, kill, leased, listening, path, ports, stats, text, wait_for
+from uroced_bed import Page, conduct, daemon, ended, endpoint, kill, leased, listening, path, ports, stats, text, wait_for
 from uroced_client import PATIENCE_S, Lease, Refused, Ring, ip
 
 MANY = 20000  # frames
-
-
-class Page:
-    """The counters of an endpoint, while it runs."""
-
-    def __init__(self):
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.at = f"127.0.0.1:{s.getsockname()[1]}"
-        self.options = "--metrics", self.at
-
-    def read(self, counter):
-        try:
-            with urllib.request.urlopen(f"http://{self.at}/metrics", timeout=PATIENCE_S) as page:
-                return sum(int(v) for v in re.findall(rf"^uroce_{counter}_total\{{.*\}} (\d+)$", page.read().decode(), re.M))
-        except OSError:
-            return 0
-
-    def grows(self, what, counter, by=1):
-        before = self.read(counter)
-        wait_for(what, lambda: self.read(counter) >= before + by)
 
 
 def forwarded():
@@ -240,8 +216,8 @@ def liars():
 
 def requested(lease, other):
     """Both request a ring, and then this lease is ended by nonsense. What the daemon said until then."""
-    other.request_ring(lease.address)
-    lease.request_ring(other.address)
+    other.request_ring(lease.name)
+    lease.request_ring(other.name)
     lease.sock.send(b"?")
     got = []
     while (message := lease.told()) is not None:
@@ -252,10 +228,10 @@ def requested(lease, other):
     return got
 
 
-def ring_of(lease, address):
-    """Its next message is of a ring to this address."""
+def ring_of(lease, name):
+    """Its next message is of a ring to this client."""
     got = lease.told()
-    assert isinstance(got, Ring) and got.address == address, got
+    assert isinstance(got, Ring) and got.name == name, got
     got.close()
 
 
@@ -268,17 +244,17 @@ def versions():
         assert b.told() is None
         b.close()
     a, b = Lease(path, version=2), Lease(path, version=2)
-    address, other = a.address, b.address
-    for nobody in "0.0.0.0", "10.77.0.60", "192.0.2.1", address, other, other:
+    name, other = a.name, b.name
+    for nobody in "0.0.0.0", "0.0.0.62", "10.77.0.60", "192.0.2.1", name, other, other:
         a.request_ring(nobody)
     time.sleep(0.1)
-    b.request_ring(address)
-    ring_of(b, address)
+    b.request_ring(name)
+    ring_of(b, name)
     ring_of(a, other)
     a.request_ring(other)  # a second one
     a.sock.send(b"?")
     assert a.told() is None
-    assert b.told() == address, "its other end has left"
+    assert b.told() == name, "its other end has left"
     a.close()
     b.close()
 
@@ -377,6 +353,7 @@ def one_address():
     """UROCED-DIRECT-04: processes with one address have rings as well."""
     d = daemon("--address", "10.78.0.1/24")
     two_processes()
+    versions()
     stopped()
     d.send_signal(signal.SIGTERM)
     ended(d, "the daemon", 60)

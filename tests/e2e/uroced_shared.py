@@ -9,8 +9,8 @@ import struct
 import subprocess
 import sys
 
-from uroced_bed import conduct, daemon, ended, endpoint, kill, leased, listening, path, ports, program, run, start, text, tmp, total, wait_for
-from uroced_client import Lease, Memif
+from uroced_bed import Page, conduct, daemon, ended, endpoint, kill, leased, listening, path, ports, program, run, start, text, tmp, total, wait_for
+from uroced_client import PATIENCE_S, RING, Lease, Memif
 
 HOST, PEER = "10.78.0.1", "10.78.0.2"
 OPTIONS = "--per-user", "8", "--clients", "8"
@@ -68,6 +68,13 @@ def roce(lease, dqpn, sqpn):
             struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0, lease.ip, lease.ip) + udp)
 
 
+def wake(lease, number):
+    """A UDP datagram to the discard port, without data."""
+    udp = struct.pack(">HHHH", number, 9, 8, 0)
+    return (lease.mac + lease.mac + b"\x08\0" +
+            struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0, lease.ip, lease.ip) + udp)
+
+
 def liar():
     """UROCED-GUARD-02."""
     a, b = Lease(path), Lease(path)
@@ -81,6 +88,13 @@ def liar():
     assert victim.frames(0.3, 1) == [good]
     assert not m.frames(0.1)
     wait_for("counters", lambda: total("qpn") == before + 2)
+    victim.put(RING + 4, 0)  # it sleeps
+    for number in 0, 63, b.number + 64, a.number:  # UROCED-DIRECT-04
+        m.send(wake(a, number))
+    m.frames(0.1)
+    assert not b.woken() and not victim.frames(0.1)
+    m.send(wake(a, b.number))
+    assert b.woken(PATIENCE_S) and victim.frames(0.3, 1) == [wake(a, b.number)]
     for lease in a, b:
         lease.close()
     m.close()
@@ -141,10 +155,13 @@ def uplink():
 
 def has_ring():
     """UROCED-DIRECT-04: between two processes of this host."""
-    server = endpoint("server", "near")
+    pages = Page(), Page()
+    server = endpoint("server", "near", *pages[0].options)
     listening("near")
-    client = endpoint("client", "near-client", "--peer", HOST, "--verify", "--duration", "1000")
-    wait_for("a direct ring", lambda: [p["rings"] for p in ports().values() if p.get("rings")] == [1, 1])
+    client = endpoint("client", "near-client", "--peer", HOST, "--verify", "--duration", "1000", *pages[1].options)
+    for page in pages:
+        page.grows("frames to the ring", "direct_tx", 100)
+        page.grows("frames from the ring", "direct_rx", 100)
     client.send_signal(signal.SIGINT)
     assert client.wait(60) == 130, text("near-client")
     server.kill()

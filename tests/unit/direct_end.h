@@ -44,7 +44,7 @@ static struct ur_direct d;
 /* What the other end of a ring has. */
 struct other {
 	struct ur_direct_ring ring;
-	uint32_t address;
+	uint32_t client;
 	int memory;
 	void *at;
 	size_t bytes;
@@ -61,12 +61,12 @@ static inline void set_time(uint64_t ns)
 /* ---- the other end ---- */
 
 /* Returns this end's. `less`: bytes that the memory lacks. */
-static inline struct ur_direct_peer *make_ring(struct other *o, uint32_t address,
-					       uint16_t frame_max, size_t less)
+static inline struct ur_direct_peer *make_ring(struct other *o, uint32_t client, uint16_t frame_max,
+					       size_t less)
 {
-	struct ur_lease_direct msg = {address, frame_max, true};
+	struct ur_lease_direct msg = {client, frame_max, true};
 
-	o->address = address;
+	o->client = client;
 	o->bytes = ur_direct_bytes(frame_max);
 	o->memory = memfd_create("ring", MFD_CLOEXEC);
 	cr_assert(o->memory >= 0 && ftruncate(o->memory, (off_t)(o->bytes - less)) == 0);
@@ -134,7 +134,7 @@ static inline void push_good(struct other *o, uint32_t len)
 {
 	uint8_t f[FRAME_MAX];
 
-	make_frame(f, len, o->address, OWN);
+	make_frame(f, len, o->client, OWN);
 	push(o, f, len);
 }
 

@@ -47,7 +47,6 @@ Test(rsocket_udp, a_connected_socket_hears_only_its_peer)
 	cr_expect_eq(errno_of(rsend(b, "x", 1, 0)), EDESTADDRREQ);
 }
 
-/* As Linux does. */
 Test(rsocket_udp, addresses_are_checked)
 {
 	union addr v4 = addr(IP_B, PORT), v6 = addr(IP6_B, PORT);
@@ -57,6 +56,7 @@ Test(rsocket_udp, addresses_are_checked)
 	cr_expect_eq(errno_of(rsendto(a, "x", 1, 0, &v4.sa, 1)), EINVAL);
 	cr_expect_eq(errno_of(rsendto(a, "x", 1, 0, &v4.sa, sizeof(v4.in) - 1)), EINVAL);
 	cr_expect_eq(errno_of(rsendto(a, "x", 1, 0, &v6.sa, sizeof(v6.in6))), EAFNOSUPPORT);
+	cr_expect_eq(errno_of(rsendto(a, "x", 1, 0, &v6.sa, sizeof(v4.in) - 1)), EINVAL);
 	cr_expect_eq(errno_of(rconnect(a, &v4.sa, sizeof(v4.in) - 1)), EINVAL);
 	cr_expect_eq(errno_of(rconnect(a, &v6.sa, sizeof(v6.in6))), EAFNOSUPPORT);
 }

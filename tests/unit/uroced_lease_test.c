@@ -328,7 +328,7 @@ Test(uroced_lease, malformed_messages_about_direct_rings_are_refused)
 	} bad[] = {
 		{0, 4, 0x554c4432, "another version"},
 		{0, 4, 0x554c5731, "a ring request"},
-		{4, 4, 0, "no address"},
+		{4, 4, 0, "no client"},
 		{8, 2, 0, "an end of no ring"},
 		{10, 1, 2, "no such end"},
 		{10, 1, 255, "no such end"},

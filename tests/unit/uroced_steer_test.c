@@ -121,7 +121,7 @@ Test(uroced_steer, packets_go_to_the_client_with_the_number)
 	cr_assert_eq(ports(UPLINK), 0);
 }
 
-/* A UDP datagram to the host, of 8 bytes. */
+/* A UDP datagram to the host, without data. */
 static void udp(uint16_t sport, uint16_t dport)
 {
 	roce(0x64, 5 << 18);
@@ -147,8 +147,13 @@ Test(uroced_steer, a_datagram_to_the_discard_port_wakes_the_client_that_its_sour
 	frame[14] = 0x46;
 	cr_assert_eq(ports(2), BIT(SELF), "IP options");
 	udp(62, 9);
-	len = 41;
-	cr_assert_eq(ports(2), BIT(SELF), "a part of a header");
+	frame[21] = 1;
+	cr_assert_eq(ports(2), BIT(SELF), "a fragment");
+	udp(62, 9);
+	frame[33] ^= 1;
+	cr_assert_eq(ports(2), BIT(SELF), "another address");
+	for (len = 41; len < 44; len += 2)
+		cr_assert_eq(ports(2), BIT(SELF), "%u bytes", len);
 	udp(62, 9);
 	frame[0] ^= 2;
 	cr_assert_eq(ports(2), BIT(UPLINK), "to another host");
