@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <stdatomic.h>
-
 #include "rsocket_kernel.h"
+
+#include <stdatomic.h>
 
 /* More datagrams than there is room for, and more senders. */
 
