@@ -14,7 +14,7 @@ static const char *const modes[] = {
 /* ---- targets ---- */
 
 /* "3=25" or "3=25,40": service level, percent, microseconds. */
-static bool parse_target(const char *text, struct ur_qos_target *w)
+static bool parse_target(const char *text, struct ur_qos_target *target)
 {
 	unsigned sl;
 	double percent, us = 0;
@@ -26,9 +26,9 @@ static bool parse_target(const char *text, struct ur_qos_target *w)
 		return ctl_complain(
 			"'%s' is not a target: SL=PERCENT or SL=PERCENT,MICROSECONDS, such as 3=25,40",
 			text);
-	*w = (struct ur_qos_target){.sl = (uint8_t)sl,
-				    .share = (uint32_t)(percent * UR_QOS_ALL / 100 + 0.5),
-				    .bound_ns = (uint64_t)(us * 1000)};
+	*target = (struct ur_qos_target){.sl = (uint8_t)sl,
+					 .share = (uint32_t)(percent * UR_QOS_ALL / 100 + 0.5),
+					 .bound_ns = (uint64_t)(us * 1000)};
 	return true;
 }
 
@@ -73,16 +73,17 @@ static void print_tables(const struct ur_qos_solution *s, const char *mode)
 static json_t *print_lane(const struct ctl_options *o, const struct ur_qos_task *t,
 			  const struct ur_qos_solution *s, unsigned lane)
 {
-	const struct ur_qos_target *w = lane < t->cnt ? &t->target[lane] : NULL;
+	const struct ur_qos_target *target = lane < t->cnt ? &t->target[lane] : NULL;
 	const struct ur_qos_got *g = &s->got[lane];
 	json_t *j = json_pack("{s:i,s:s,s:f}", "lane", (int)lane, "table", g->high ? "high" : "low",
 			      "percent", g->share * 100.0 / UR_QOS_ALL);
 	char name[24] = "others";
 
-	if (w) {
-		snprintf(name, sizeof(name), "SL %u", w->sl);
-		json_object_set_new(j, "sl", json_integer(w->sl));
-		json_object_set_new(j, "target_percent", json_real(w->share * 100.0 / UR_QOS_ALL));
+	if (target) {
+		snprintf(name, sizeof(name), "SL %u", target->sl);
+		json_object_set_new(j, "sl", json_integer(target->sl));
+		json_object_set_new(j, "target_percent",
+				    json_real(target->share * 100.0 / UR_QOS_ALL));
 	}
 	if (g->wait_ns)
 		json_object_set_new(j, "wait_us", json_real((double)g->wait_ns / 1000));
@@ -90,12 +91,12 @@ static json_t *print_lane(const struct ctl_options *o, const struct ur_qos_task 
 		return j;
 	printf("%-6s  lane %2u, %-4s  %6.2f %%", name, lane, g->high ? "high" : "low",
 	       g->share * 100.0 / UR_QOS_ALL);
-	if (w)
-		printf(" (target %.2f)", w->share * 100.0 / UR_QOS_ALL);
+	if (target)
+		printf(" (target %.2f)", target->share * 100.0 / UR_QOS_ALL);
 	if (g->wait_ns)
 		printf("  waits at most %.2f us", (double)g->wait_ns / 1000);
-	if (w && w->bound_ns)
-		printf(" (target %.2f)", (double)w->bound_ns / 1000);
+	if (target && target->bound_ns)
+		printf(" (target %.2f)", (double)target->bound_ns / 1000);
 	putchar('\n');
 	return j;
 }

@@ -37,7 +37,7 @@ const char *lease_attr_check(const struct lease_attr *a)
 
 	if (wrong)
 		return wrong;
-	if (a->host && (a->first != 1 || a->last < 1 || a->last > LEASE_NUMBERS_MAX))
+	if (a->host && (a->first != 1 || a->last < 1 || a->last > UR_LEASE_NUMBER_MAX))
 		return "at most 62 clients can share an address";
 	if (!a->clients || !a->per_user)
 		return "there must be room for one client";

@@ -15,14 +15,13 @@
  * Invariant, lease_table_validate(): held_cnt addresses are held, no user holds more than per_user.
  */
 #define LEASE_ADDRESSES_MAX 1024
-#define LEASE_NUMBERS_MAX   62
 
 struct lease_attr {
 	uint32_t first,
 		last;	/* addresses, host byte order: [first, last], at most LEASE_ADDRESSES_MAX */
 	uint8_t prefix; /* of their network, [1, 30] */
 	/*
-	 * 0: each client has an address of its own. Else the one that all share; first is 1, and last at most LEASE_NUMBERS_MAX:
+	 * 0: each client has an address of its own. Else the one that all share; first is 1, and last at most UR_LEASE_NUMBER_MAX:
 	 * clients have numbers in the place of addresses.
 	 */
 	uint32_t host;

@@ -252,7 +252,7 @@ enum parse options_parse(struct options *o, int argc, char **argv, char *err, si
 		return PARSE_USAGE;
 	if (o->lease.host) {
 		o->lease.first = 1;
-		o->lease.last = LEASE_NUMBERS_MAX;
+		o->lease.last = UR_LEASE_NUMBER_MAX;
 	}
 	wrong = lease_attr_check(&o->lease);
 	if (optind < argc)

@@ -14,7 +14,6 @@
 #define IP6_BYTES    40
 #define IP4_PLAIN    0x45   /* without options */
 #define IP4_FRAGMENT 0x3fff /* more follow, or an offset */
-#define PROTO_UDP    17
 #define PREFIX_SHIFT (24 - UR_LEASE_PREFIX_BITS)
 #define COMM_SHIFT   (32 - UR_LEASE_PREFIX_BITS)
 
@@ -114,7 +113,7 @@ static uint64_t steer_wake(const struct steer *s, const struct ur_switch_frame *
 	uint8_t port;
 
 	if (h->version != 4 || f->len - h->l3_off != UR_IPV4_BYTES + UR_UDP_BYTES ||
-	    ip[0] != IP4_PLAIN || ip[9] != PROTO_UDP || memcmp(ip + 16, s->ip4, 4) != 0 ||
+	    ip[0] != IP4_PLAIN || ip[9] != UR_IPPROTO_UDP || memcmp(ip + 16, s->ip4, 4) != 0 ||
 	    ur_load16(ip + 6) & IP4_FRAGMENT || ur_load16(udp + 2) != UR_LEASE_WAKE_PORT ||
 	    ur_load16(udp) > UR_LEASE_NUMBER_MAX)
 		return 0;

@@ -34,7 +34,7 @@ void steer_remove(struct steer *s, uint8_t number);
  *	to the host, RoCE	    the client whose number the QPN begins with
  *	to the host, QP1	    a request: the client with the port; else the client whose number the communication id begins
  *				    with; if there is none, the daemon's own end
- *	to the host, UDP port 9	    from a client: the one whose number the source port is, UROCED-DIRECT-04
+ *	to the host, UDP port 9	    from a client: the one that its source port names, UROCED-DIRECT-04
  *	to the host, other	    the daemon's own end; answers of ARP and neighbour discovery all clients as well, which have
  *				    tables of their own
  *	multicast RoCE		    all but the port it came by

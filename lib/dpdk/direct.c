@@ -26,7 +26,6 @@
 #define TYPE_IP4   0x0800
 #define WAKE_BYTES (IP_AT + UR_IPV4_BYTES + UR_UDP_BYTES)
 #define IP4_PLAIN  0x45
-#define PROTO_UDP  17
 #define FULL_NS	   1000000
 #define REQUEST_NS 1000000000
 
@@ -116,7 +115,7 @@ static bool is_rc(const uint8_t *frame, uint32_t len)
 	uint8_t transport;
 
 	if (len < FRAME_MIN || ur_load16(frame + TYPE_AT) != TYPE_IP4 ||
-	    frame[IP_AT] != IP4_PLAIN || frame[PROTO_AT] != PROTO_UDP ||
+	    frame[IP_AT] != IP4_PLAIN || frame[PROTO_AT] != UR_IPPROTO_UDP ||
 	    ur_load16(frame + PORT_AT) != UR_ROCE_UDP_PORT)
 		return false;
 	transport = frame[OPCODE_AT] & UR_TRANSPORT_MASK;

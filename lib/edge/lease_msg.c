@@ -120,7 +120,7 @@ static bool is_prefix(struct ur_qpn_prefix p)
 {
 	if (!p.bits)
 		return !p.value;
-	return p.bits == UR_LEASE_PREFIX_BITS && p.value && p.value < (1 << p.bits) - 1;
+	return p.bits == UR_LEASE_PREFIX_BITS && p.value && p.value <= UR_LEASE_NUMBER_MAX;
 }
 
 static bool is_sound(const struct ur_lease_grant *g)

@@ -39,7 +39,7 @@
 #define UR_LEASE_RING_REQUEST_BYTES 8
 #define UR_LEASE_DIRECT_BYTES	    12
 #define UR_LEASE_PREFIX_BITS	    6
-#define UR_LEASE_NUMBER_MAX	    62 /* of a client whose address is shared; from 1 */
+#define UR_LEASE_NUMBER_MAX	    62 /* of clients that share an address; the least is 1 */
 #define UR_LEASE_WAKE_PORT	    9 /* UDP; discard, RFC 863: of datagrams that only wake a client */
 #define UR_LEASE_MESSAGE_MAX	    UR_LEASE_GRANT_BYTES
 

@@ -60,19 +60,22 @@ def refusals(server):
     wait_for("a refusal", lambda: ports()["the host itself"]["cm"]["no_service"] > before)
 
 
+def datagram(lease, sport, dport, data=b""):
+    """UDP to the host."""
+    udp = struct.pack(">HHHH", sport, dport, 8 + len(data), 0) + data
+    return (lease.mac + lease.mac + b"\x08\0" +
+            struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0, lease.ip, lease.ip) + udp)
+
+
 def roce(lease, dqpn, sqpn):
     """A datagram from queue pair sqpn, without a right checksum: the daemon does not look at it."""
     bth = struct.pack(">BBHII", 0x64, 0, 0xffff, dqpn, 0) + struct.pack(">II", 1, sqpn) + bytes(20)
-    udp = struct.pack(">HHHH", 0xc000, 4791, 8 + len(bth), 0) + bth
-    return (lease.mac + lease.mac + b"\x08\0" +
-            struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0, lease.ip, lease.ip) + udp)
+    return datagram(lease, 0xc000, 4791, bth)
 
 
 def wake(lease, number):
     """A UDP datagram to the discard port, without data."""
-    udp = struct.pack(">HHHH", number, 9, 8, 0)
-    return (lease.mac + lease.mac + b"\x08\0" +
-            struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0, lease.ip, lease.ip) + udp)
+    return datagram(lease, number, 9)
 
 
 def liar():

@@ -32,16 +32,16 @@ static struct ur_qos_task random_task(enum ur_vl_mode mode)
 	uint32_t left = UR_QOS_ALL;
 
 	for (unsigned i = 0; i < t.cnt; i++) {
-		struct ur_qos_target *w = &t.target[i];
+		struct ur_qos_target *target = &t.target[i];
 
-		w->sl = (uint8_t)((i * 5 + 3) % 16);
-		w->share =
+		target->sl = (uint8_t)((i * 5 + 3) % 16);
+		target->share =
 			i + 1 < t.cnt ? 1000 + random_below(2 * left / (t.cnt - i) - 2000) : left;
 		if (i + 1 == t.cnt && random_below(2))
-			w->share = 1 + random_below(left);
-		left -= w->share;
+			target->share = 1 + random_below(left);
+		left -= target->share;
 		if (random_below(3) == 0)
-			w->bound_ns = NS((4 + random_below(60)) << t.mtu_shift);
+			target->bound_ns = NS((4 + random_below(60)) << t.mtu_shift);
 	}
 	return t;
 }
@@ -87,19 +87,19 @@ static void check_solution(const struct ur_qos_task *t, const struct ur_qos_solu
 		all += bytes[i];
 	cr_assert(all == 100000 * mtu);
 	for (unsigned i = 0; i < t->cnt; i++) {
-		const struct ur_qos_target *w = &t->target[i];
+		const struct ur_qos_target *target = &t->target[i];
 		uint32_t share = (uint32_t)(bytes[i] * UR_QOS_ALL / all);
 
-		cr_assert(vl.sl2vl[w->sl] == i);
-		cr_assert(off(share, w->share) <= t->tolerance + 1500, "%u of %u, target %u", i,
-			  share, w->share);
+		cr_assert(vl.sl2vl[target->sl] == i);
+		cr_assert(off(share, target->share) <= t->tolerance + 1500, "%u of %u, target %u",
+			  i, share, target->share);
 		cr_assert(off(share, s->got[i].share) < 1500);
-		if (!w->bound_ns)
+		if (!target->bound_ns)
 			continue;
-		cr_assert(NS(gap[i] + mtu) <= w->bound_ns + 1);
-		cr_assert(s->got[i].wait_ns <= w->bound_ns + 1);
+		cr_assert(NS(gap[i] + mtu) <= target->bound_ns + 1);
+		cr_assert(s->got[i].wait_ns <= target->bound_ns + 1);
 		cr_assert(NS(wait_of_one(&vl, i, (uint16_t)(((1u << s->lanes) - 1) & ~(1u << i))) +
-			     mtu) <= w->bound_ns + 1);
+			     mtu) <= target->bound_ns + 1);
 	}
 }
 

@@ -354,7 +354,7 @@ Test(uroced_lease, malformed_messages_about_direct_rings_are_refused)
 /* UROCED-NUMBER-01 */
 Test(uroced_lease, with_one_address_clients_have_numbers)
 {
-	struct lease_attr a = {1, LEASE_NUMBERS_MAX, 24, FIRST, 4, 4, 10 * S};
+	struct lease_attr a = {1, UR_LEASE_NUMBER_MAX, 24, FIRST, 4, 4, 10 * S};
 	char had[UR_LEASE_SECRET_BYTES];
 
 	cr_assert_null(lease_attr_check(&a));
