@@ -544,11 +544,8 @@ void ur_nma_link_event(struct ur_nma *nma, uint8_t port, uint64_t now_ns)
 	nma->port[port].failed &= !up;
 	nma_port_link(nma, port, up);
 	nma_ask_neighbour(nma, port, now_ns);
-	if (nma->port[port].state == before)
-		return;
-	if (nma_is_switch(nma))
-		ur_nma_trap(nma, UR_TRAP_LINK_STATE, port);
-	ur_nma_fault(nma, up ? UR_FAULT_LINK_UP : UR_FAULT_LINK_DOWN, port, 0, 0, now_ns);
+	if (nma->port[port].state != before)
+		ur_nma_fault(nma, up ? UR_FAULT_LINK_UP : UR_FAULT_LINK_DOWN, port, 0, 0, now_ns);
 }
 
 bool ur_nma_query(struct ur_nma *nma, enum ur_smp_attr attr, uint32_t attr_mod, uint8_t *data)

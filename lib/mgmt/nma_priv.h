@@ -240,6 +240,7 @@ enum ur_mad_status nma_smp(struct ur_nma *nma, struct nma_call *call);
 
 uint32_t nma_capabilities(const struct ur_nma *nma); /* CapabilityMask */
 void nma_port_init(struct ur_nma *nma, uint8_t port);
+/* The link came up or went down, or was disabled: PortStateChange, and trap 128 of a switch. */
 void nma_port_link(struct ur_nma *nma, uint8_t port, bool up);
 enum ur_mad_status nma_port_info(struct ur_nma *nma, struct nma_call *call);
 

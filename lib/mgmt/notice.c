@@ -98,16 +98,28 @@ static struct nma_notice *find_notice(struct ur_nma *nma, uint16_t what, uint8_t
 	return NULL;
 }
 
+/*
+ * Counts one more of what a notice reports that is pending. A TrapRepress that is under way is for those before it, and
+ * what the manager reads meanwhile may be older than this one (MGMT-TRAP-03).
+ */
+static void happened_again(struct ur_nma *nma, struct nma_notice *pending)
+{
+	struct ur_notice head;
+
+	ur_get_notice(pending->data, &head);
+	head.count += head.count < 0x7fff;
+	ur_put_notice(pending->data, &head);
+	pending->tid = nma_own_tid(nma);
+	pending->tries = 0;
+}
+
 /* A place for a notice, or NULL: one about the same is pending, or there is no room. */
 static struct nma_notice *new_notice(struct ur_nma *nma, uint16_t what, uint8_t port)
 {
 	struct nma_notice *pending = find_notice(nma, what, port), *room = NULL;
-	struct ur_notice head;
 
 	if (pending) {
-		ur_get_notice(pending->data, &head);
-		head.count += head.count < 0x7fff;
-		ur_put_notice(pending->data, &head);
+		happened_again(nma, pending);
 		return NULL;
 	}
 	for (unsigned i = 0; i < nma->attr.limits.notices; i++)
@@ -216,8 +228,6 @@ void ur_nma_fault(struct ur_nma *nma, enum ur_fault_cause cause, uint8_t port, u
 		n = find_notice(nma, (uint16_t)(FAULT_KEY | cause), port);
 		if (!n)
 			return;
-		n->tid = nma_own_tid(nma); /* a TrapRepress of the former one is not for this one */
-		n->tries = 0;
 	}
 	/* Of the newest fault: a manager asks for the last one, and confirms no other. */
 	ur_put_fault(n->data + UR_NOTICE_DETAILS, &fault);

@@ -39,6 +39,15 @@ static uint8_t mtu_of(const struct ur_nma_link *link)
 	return link->mtu >= 1 && link->mtu <= 5 ? link->mtu : 1;
 }
 
+static uint8_t state_by_link(const struct nma_port *p, uint8_t port, bool up)
+{
+	if (port == 0) /* the switch itself; its state is not the subnet manager's */
+		return UR_PORT_ACTIVE;
+	if (!up || p->disabled)
+		return UR_PORT_DOWN;
+	return p->state == UR_PORT_DOWN ? UR_PORT_INIT : p->state;
+}
+
 void nma_port_init(struct ur_nma *nma, uint8_t port)
 {
 	struct nma_port *p = &nma->port[port];
@@ -54,22 +63,22 @@ void nma_port_init(struct ur_nma *nma, uint8_t port)
 	p->operational_vls = nma->attr.ops->get_vl ? VL_CAP_ALL : VL_CAP_ONE;
 	p->pkey[0] = 0xffff;
 	p->state = UR_PORT_DOWN;
-	nma_port_link(nma, port, link.up);
+	p->state = state_by_link(p, port, link.up);
+	nma->port_state_change |= p->state != UR_PORT_DOWN;
 }
 
+/* MGMT-TRAP-04 */
 void nma_port_link(struct ur_nma *nma, uint8_t port, bool up)
 {
 	struct nma_port *p = &nma->port[port];
 	uint8_t before = p->state;
 
-	if (port == 0) /* the switch itself; its state is not the subnet manager's */
-		p->state = UR_PORT_ACTIVE;
-	else if (!up || p->disabled)
-		p->state = UR_PORT_DOWN;
-	else if (p->state == UR_PORT_DOWN)
-		p->state = UR_PORT_INIT;
-	if (p->state != before)
-		nma->port_state_change = true;
+	p->state = state_by_link(p, port, up);
+	if (p->state == before)
+		return;
+	nma->port_state_change = true;
+	if (nma_is_switch(nma))
+		ur_nma_trap(nma, UR_TRAP_LINK_STATE, port);
 }
 
 uint32_t nma_capabilities(const struct ur_nma *nma)

@@ -216,6 +216,38 @@ static void assign_lids(struct fabric *f)
 	}
 }
 
+/* REQ: MGMT-TRAP-04: also of a port that management itself disables and enables. */
+Test(nma, trap_128_tells_of_a_port_that_is_disabled_and_enabled)
+{
+	static const uint8_t wanted[] = {UR_PHYS_DISABLED, UR_PHYS_POLLING};
+	struct fabric *f = row(2);
+
+	assign_lids(f);
+	for (unsigned i = 0; i < 2; i++) {
+		struct mad m = new_dr(f, UR_MAD_METHOD_SET, UR_SMP_PORT_INFO, 2, onward, 1);
+		struct ur_port_info info = port_info(f, 1, 2);
+		struct fabric_node *sm = &f->node[0];
+		struct ur_notice head;
+
+		info.state = UR_PORT_DOWN;
+		info.phys_state = wanted[i];
+		ur_put_port_info(m.b + UR_SMP_DATA, &info);
+		sm->inbox_cnt = 0;
+		send_mad(f, 0, &m, 0);
+		fabric_run(f);
+		cr_assert(sm->inbox_cnt == 2, "%u instead of a response and a trap", sm->inbox_cnt);
+		cr_assert(sm->inbox[0].mad[3] == UR_MAD_METHOD_GET_RESP);
+		cr_assert(sm->inbox[1].mad[3] == UR_MAD_METHOD_TRAP);
+		ur_get_notice(sm->inbox[1].mad + UR_SMP_DATA, &head);
+		cr_assert(head.trap == UR_TRAP_LINK_STATE && head.issuer_lid == 2);
+		memcpy(m.b, sm->inbox[1].mad, UR_MAD_BYTES);
+		m.b[3] = UR_MAD_METHOD_TRAP_REPRESS;
+		send_mad(f, 0, &m, 2);
+		fabric_run(f);
+	}
+	fabric_free(f);
+}
+
 Test(nma, a_lid_routed_smp_is_answered_to_its_source)
 {
 	struct fabric *f = row(3);

@@ -528,6 +528,41 @@ Test(nma_vendor, traps_go_to_the_subnet_manager_until_they_are_repressed)
 	fabric_free(f);
 }
 
+/* A subnet manager that read the ports before the second event would otherwise never look again. */
+Test(nma_vendor, a_repress_of_what_was_before_ends_no_trap_of_what_came_after)
+{
+	struct fabric *f = keyed_row((struct ur_nma_config){0});
+	struct ur_port_info info = {.lid = 3, .sm_lid = 1};
+	struct mad m = new_dr(f, UR_MAD_METHOD_SET, UR_SMP_PORT_INFO, 0, route, 2), first, r;
+	struct ur_notice head;
+
+	ur_put_port_info(m.b + UR_SMP_DATA, &info);
+	cr_assert(ask(f, 0, &m, 0, &r) && !status_of(&r));
+	f->node[1].lft[1] = f->node[2].lft[1] = 1;
+	f->node[1].lft[3] = 2;
+	f->node[0].inbox_cnt = 0;
+	set_link(f, true);
+	fabric_run(f);
+	cr_assert(f->node[0].inbox_cnt == 1);
+	memcpy(first.b, f->node[0].inbox[0].mad, UR_MAD_BYTES);
+	set_link(f, false);
+	/* REQ: MGMT-TRAP-03 */
+	first.b[3] = UR_MAD_METHOD_TRAP_REPRESS;
+	send_mad(f, 0, &first, 3);
+	f->node[0].inbox_cnt = 0;
+	fabric_sleep(f, 1500 * MS);
+	cr_assert(f->node[0].inbox_cnt == 1, "%u traps of the second event", f->node[0].inbox_cnt);
+	memcpy(m.b, f->node[0].inbox[0].mad, UR_MAD_BYTES);
+	ur_get_notice(m.b + UR_SMP_DATA, &head);
+	cr_assert(head.trap == UR_TRAP_LINK_STATE && head.count == 2);
+	m.b[3] = UR_MAD_METHOD_TRAP_REPRESS;
+	send_mad(f, 0, &m, 3);
+	f->node[0].inbox_cnt = 0;
+	fabric_sleep(f, 5000 * MS);
+	cr_assert(f->node[0].inbox_cnt == 0);
+	fabric_free(f);
+}
+
 Test(nma_vendor, a_bad_key_is_reported_to_the_subnet_manager)
 {
 	struct fabric *f = row();
