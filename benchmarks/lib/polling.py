@@ -9,6 +9,7 @@ from .engine import parse_callgrind
 from .host import Failure
 
 TARGET = "tests/programs/life"
+SLEEP = re.compile(r"clock_nanosleep|ur_nap\b")  # of lib/api/progress.c
 SECONDS = 300
 # While a program polls, the thread wakes once in UR_REST_MAX_NS (lib/edge/rest.h).
 WAKES_PER_SECOND = 1000
@@ -31,7 +32,7 @@ def count(host, mode):
     if len(found) != 1:
         raise Failure(f"callgrind has no progress thread: {os.listdir(out.parent)}")
     own, calls = found[0]
-    wakes = sum(n for function, n in calls.items() if function.startswith("clock_nanosleep"))
+    wakes = sum(n for function, n in calls.items() if SLEEP.match(function))
     if not wakes:
         raise Failure("callgrind: the progress thread never slept")
     return {"program": sum(threads[0][0].values()), "wake": sum(own.values()) / wakes}
