@@ -480,18 +480,27 @@ Test(nma_vendor, a_report_that_waits_has_the_newest_fault)
 
 /* ---- traps: MGMT-TRAP-01 ---- */
 
-Test(nma_vendor, traps_go_to_the_subnet_manager_until_they_are_repressed)
+/* Node 2 has LID 3, and node 0, LID 1, is its subnet manager. */
+static struct fabric *managed_row(void)
 {
 	struct fabric *f = keyed_row((struct ur_nma_config){0});
 	struct ur_port_info info = {.lid = 3, .sm_lid = 1};
 	struct mad m = new_dr(f, UR_MAD_METHOD_SET, UR_SMP_PORT_INFO, 0, route, 2), r;
-	struct ur_notice head;
 
 	ur_put_port_info(m.b + UR_SMP_DATA, &info);
 	cr_assert(ask(f, 0, &m, 0, &r) && !status_of(&r));
 	f->node[1].lft[1] = f->node[2].lft[1] = 1;
 	f->node[1].lft[3] = 2;
 	f->node[0].inbox_cnt = 0;
+	return f;
+}
+
+Test(nma_vendor, traps_go_to_the_subnet_manager_until_they_are_repressed)
+{
+	struct fabric *f = managed_row();
+	struct ur_notice head;
+	struct mad m, r;
+
 	ur_nma_trap(f->node[2].nma, UR_TRAP_LINK_INTEGRITY, 4);
 	ur_nma_trap(f->node[2].nma, UR_TRAP_LINK_INTEGRITY, 4); /* the same: counted, not sent */
 	fabric_run(f);
@@ -531,16 +540,10 @@ Test(nma_vendor, traps_go_to_the_subnet_manager_until_they_are_repressed)
 /* A subnet manager that read the ports before the second event would otherwise never look again. */
 Test(nma_vendor, a_repress_of_what_was_before_ends_no_trap_of_what_came_after)
 {
-	struct fabric *f = keyed_row((struct ur_nma_config){0});
-	struct ur_port_info info = {.lid = 3, .sm_lid = 1};
-	struct mad m = new_dr(f, UR_MAD_METHOD_SET, UR_SMP_PORT_INFO, 0, route, 2), first, r;
+	struct fabric *f = managed_row();
 	struct ur_notice head;
+	struct mad m, first;
 
-	ur_put_port_info(m.b + UR_SMP_DATA, &info);
-	cr_assert(ask(f, 0, &m, 0, &r) && !status_of(&r));
-	f->node[1].lft[1] = f->node[2].lft[1] = 1;
-	f->node[1].lft[3] = 2;
-	f->node[0].inbox_cnt = 0;
 	set_link(f, true);
 	fabric_run(f);
 	cr_assert(f->node[0].inbox_cnt == 1);
