@@ -113,27 +113,6 @@ static void happened_again(struct ur_nma *nma, struct nma_notice *pending)
 	pending->tries = 0;
 }
 
-/* A place for a notice, or NULL: one about the same is pending, or there is no room. */
-static struct nma_notice *new_notice(struct ur_nma *nma, uint16_t what, uint8_t port)
-{
-	struct nma_notice *pending = find_notice(nma, what, port), *room = NULL;
-
-	if (pending) {
-		happened_again(nma, pending);
-		return NULL;
-	}
-	for (unsigned i = 0; i < nma->attr.limits.notices; i++)
-		if (!nma->notice[i].tid)
-			room = &nma->notice[i];
-	if (!room) {
-		nma->stats.notices_lost++;
-		return NULL;
-	}
-	*room = (struct nma_notice){.tid = nma_own_tid(nma), .what = what, .port = port};
-	nma->notice_next_ns = 0;
-	return room;
-}
-
 static void put_head(const struct ur_nma *nma, struct nma_notice *n, struct ur_notice *head)
 {
 	head->issuer_lid = nma->port[nma->first_port].lid;
@@ -141,14 +120,38 @@ static void put_head(const struct ur_nma *nma, struct nma_notice *n, struct ur_n
 	ur_put_notice(n->data, head);
 }
 
+/*
+ * The notice that is pending about the same, or else a new one with this head; NULL: there is no room. The caller puts
+ * the newest details there: a manager asks for the last ones, and confirms no others.
+ */
+static struct nma_notice *notice_about(struct ur_nma *nma, uint16_t what, uint8_t port,
+				       struct ur_notice *head)
+{
+	struct nma_notice *n = find_notice(nma, what, port);
+
+	if (n) {
+		happened_again(nma, n);
+		return n;
+	}
+	for (unsigned i = 0; i < nma->attr.limits.notices; i++)
+		if (!nma->notice[i].tid)
+			n = &nma->notice[i];
+	if (!n) {
+		nma->stats.notices_lost++;
+		return NULL;
+	}
+	*n = (struct nma_notice){.tid = nma_own_tid(nma), .what = what, .port = port};
+	nma->notice_next_ns = 0;
+	put_head(nma, n, head);
+	return n;
+}
+
 void nma_trap(struct ur_nma *nma, enum ur_trap trap, uint8_t port, const uint8_t *details)
 {
 	struct ur_notice head = {
 		.is_generic = 1, .producer = nma->attr.type, .trap = (uint16_t)trap};
-	struct nma_notice *n = new_notice(nma, (uint16_t)trap, port);
+	struct nma_notice *n;
 
-	if (!n)
-		return;
 	switch (trap) {
 #define X(name, number, urgency, text)                                                             \
 	case UR_TRAP_##name:                                                                       \
@@ -157,8 +160,9 @@ void nma_trap(struct ur_nma *nma, enum ur_trap trap, uint8_t port, const uint8_t
 		UR_TRAPS(X)
 #undef X
 	}
-	memcpy(n->data + UR_NOTICE_DETAILS, details, UR_NOTICE_DETAILS_BYTES);
-	put_head(nma, n, &head);
+	n = notice_about(nma, (uint16_t)trap, port, &head);
+	if (n)
+		memcpy(n->data + UR_NOTICE_DETAILS, details, UR_NOTICE_DETAILS_BYTES);
 }
 
 void ur_nma_trap(struct ur_nma *nma, enum ur_trap trap, uint8_t port)
@@ -221,16 +225,9 @@ void ur_nma_fault(struct ur_nma *nma, enum ur_fault_cause cause, uint8_t port, u
 	if (!(reg[UR_NODE_FAULT_ENABLE] & ~reg[UR_NODE_FAULT_MASK] & bit) ||
 	    fault.severity < reg[UR_NODE_FAULT_SEVERITY])
 		return;
-	n = new_notice(nma, (uint16_t)(FAULT_KEY | cause), port);
-	if (n) {
-		put_head(nma, n, &head);
-	} else {
-		n = find_notice(nma, (uint16_t)(FAULT_KEY | cause), port);
-		if (!n)
-			return;
-	}
-	/* Of the newest fault: a manager asks for the last one, and confirms no other. */
-	ur_put_fault(n->data + UR_NOTICE_DETAILS, &fault);
+	n = notice_about(nma, (uint16_t)(FAULT_KEY | cause), port, &head);
+	if (n)
+		ur_put_fault(n->data + UR_NOTICE_DETAILS, &fault);
 }
 
 static struct nma_notice *due_notice(struct ur_nma *nma, uint64_t now_ns)

@@ -566,6 +566,23 @@ Test(nma_vendor, a_repress_of_what_was_before_ends_no_trap_of_what_came_after)
 	fabric_free(f);
 }
 
+/* REQ: MGMT-TRAP-03: and what waits is no older than the last event. */
+Test(nma_vendor, a_trap_that_waits_has_the_newest_capabilities)
+{
+	struct fabric *f = managed_row();
+	struct ur_nma *nma = f->node[2].nma;
+	const uint8_t *mask = f->node[0].inbox[0].mad + UR_SMP_DATA + UR_NOTICE_DETAILS + 6;
+
+	ur_nma_set_client(nma, true, true);
+	fabric_run(f);
+	cr_assert(f->node[0].inbox_cnt == 1 && ur_load32(mask) & UR_PORT_CAP_SM);
+	ur_nma_set_client(nma, true, false);
+	f->node[0].inbox_cnt = 0;
+	fabric_sleep(f, 1500 * MS);
+	cr_assert(f->node[0].inbox_cnt == 1 && !(ur_load32(mask) & UR_PORT_CAP_SM));
+	fabric_free(f);
+}
+
 Test(nma_vendor, a_bad_key_is_reported_to_the_subnet_manager)
 {
 	struct fabric *f = row();
