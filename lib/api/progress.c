@@ -73,7 +73,7 @@ struct adaptive {
 
 /*
  * Makes a round of each worker that the application leaves alone, at a look that was due at `due_ns`. Returns which: bit i: worker i. EDGE-REST-06: ACKs wait only for an
- * application that was here, and that another CPU may run.
+ * application that was here.
  */
 static uint32_t serve(struct adaptive *a, uint64_t due_ns, unsigned *packets)
 {
@@ -93,9 +93,8 @@ static uint32_t serve(struct adaptive *a, uint64_t due_ns, unsigned *packets)
 			continue;
 		}
 		served |= UINT32_C(1) << i;
-		*packets += ur_worker_serve(
-			w, a->rest.spin_ns && ur_rest_may_be_answered(&a->seen[i], due_ns),
-			&in_way);
+		*packets +=
+			ur_worker_serve(w, ur_rest_may_be_answered(&a->seen[i], due_ns), &in_way);
 		a->in_way |= in_way;
 		ur_rest_made_round(&a->seen[i], ur_worker_last_ns(w));
 	}

@@ -258,6 +258,7 @@ unsigned ur_worker_poll(struct ur_worker *w)
 unsigned ur_worker_serve(struct ur_worker *w, bool may_be_answered, bool *in_way)
 {
 	unsigned n;
+	bool kept;
 
 	if (in_way)
 		*in_way = false;
@@ -266,9 +267,9 @@ unsigned ur_worker_serve(struct ur_worker *w, bool may_be_answered, bool *in_way
 	if (!may_be_answered)
 		ur_round_send_acks(&w->round);
 	n = run_unless_stopped(w);
+	kept = n && may_be_answered && ur_round_keep_ack(&w->round);
 	if (in_way)
-		*in_way = n && may_be_answered && ur_round_may_keep_ack(&w->round) &&
-			  w->cpu == sched_getcpu();
+		*in_way = kept && w->cpu == sched_getcpu();
 	unlock(w);
 	return n;
 }

@@ -498,16 +498,28 @@ static void output_credit(struct ur_round *r)
 	transmit(r, &pkt, 1);
 }
 
+/* EDGE-ACK-02. `joins`: what the caller posted, and ACKs behind it. */
+static unsigned make(struct ur_round *r, struct ur_tx *tx, unsigned cap, bool posted, bool joins)
+{
+	unsigned n = 0;
+
+	if (posted || joins)
+		n = ur_engine_output_posted(r->engine, tx, cap, r->now_ns);
+	if (!posted || (joins && n < cap))
+		n += ur_engine_output(r->engine, tx + n, cap - n, r->now_ns);
+	return n;
+}
+
 /*
  * A slow link gets one packet at a time, and ACKs must not wait behind requests that an application
  * keeps posting.
  */
 static unsigned output(struct ur_round *r, bool posted)
 {
-	bool slow = ur_rate_limits(&r->rate);
+	bool slow = ur_rate_limits(&r->rate), joins = !slow && ur_ack_wait_joins(&r->ack_wait);
 	unsigned total = 0, n, cap;
 
-	if (posted)
+	if (posted && !joins)
 		ur_ack_wait_posted(&r->ack_wait, ur_engine_owes(r->engine));
 	else
 		ur_ack_wait_over(&r->ack_wait);
@@ -536,8 +548,7 @@ static unsigned output(struct ur_round *r, bool posted)
 		}
 		if (__builtin_expect(r->credit != NULL, 0))
 			cap = ur_round_credit_gate(r->credit, r->engine, cap, r->now_ns);
-		n = posted && !slow ? ur_engine_output_posted(r->engine, tx, cap, r->now_ns)
-				    : ur_engine_output(r->engine, tx, cap, r->now_ns);
+		n = make(r, tx, cap, posted && !slow, joins);
 		if (!n) {
 			r->rate.behind = false;
 			break;
@@ -619,7 +630,7 @@ static bool may_output(const struct ur_round *r)
 	       r->credit || neigh_waits(r);
 }
 
-bool ur_round_may_keep_ack(const struct ur_round *r)
+static bool may_keep_ack(const struct ur_round *r)
 {
 	return r->ack_wait.for_ns && ur_engine_owes_one_ack(r->engine) &&
 	       r->tx_head == r->tx_tail && !r->tx_impair && !r->credit && !neigh_waits(r);
@@ -628,7 +639,15 @@ bool ur_round_may_keep_ack(const struct ur_round *r)
 /* EDGE-ACK-01. The caller has set the time. */
 static bool acks_wait(struct ur_round *r)
 {
-	return ur_round_may_keep_ack(r) && ur_ack_wait_goes_on(&r->ack_wait, r->now_ns);
+	return may_keep_ack(r) && ur_ack_wait_goes_on(&r->ack_wait, r->now_ns);
+}
+
+bool ur_round_keep_ack(struct ur_round *r)
+{
+	if (!may_keep_ack(r))
+		return false;
+	ur_ack_wait_kept(&r->ack_wait);
+	return true;
 }
 
 static unsigned run(struct ur_round *r, bool outputs)

@@ -107,8 +107,11 @@ unsigned ur_round_run(struct ur_round *r, uint64_t now_ns);
 /* The same, with the time of the source, which has a clock (now_ns). */
 unsigned ur_round_poll(struct ur_round *r);
 
-/* EDGE-ACK-01: a single ACK is all there is to send, and may wait for the caller's answer. */
-bool ur_round_may_keep_ack(const struct ur_round *r);
+/*
+ * EDGE-ACK-02. A progress thread has run the round in the caller's place. Returns whether an ACK is all there is to send, and waits
+ * for the caller's answer. Then that and the next ones leave in one burst with the answers.
+ */
+bool ur_round_keep_ack(struct ur_round *r);
 /* EDGE-ACK-01: an ACK that waits for the caller's answer leaves with the next round. */
 static inline void ur_round_send_acks(struct ur_round *r)
 {
