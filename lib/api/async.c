@@ -10,6 +10,9 @@
 
 static void on_completion(void *ctx, struct ur_cq *cq)
 {
+	struct ur_device *dev = ctx;
+
+	ur_worker_woke(dev->workers[ur_engine_cq_worker(cq)]);
 	ur_api_cq_notify(ur_engine_cq_user(cq));
 }
 

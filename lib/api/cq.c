@@ -248,7 +248,7 @@ int uroce_req_notify_cq(struct ibv_cq *base, int solicited_only)
 		return 0;
 	/* The application is about to sleep: no post may wait for its next call. */
 	ur_device_stop_gathering(ur_device(base->context));
-	/* Completions since the last poll raise the event at once. */
+	/* Completions that have come since the last event raise one at once. */
 	if (ur_engine_arm_cq(cq->cq, solicited_only))
 		post_event(cq);
 	else if (!UR_API(channel, base->channel)->waits_here)

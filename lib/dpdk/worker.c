@@ -274,6 +274,12 @@ unsigned ur_worker_serve(struct ur_worker *w, bool may_be_answered, bool *in_way
 	return n;
 }
 
+void ur_worker_woke(struct ur_worker *w)
+{
+	if (!w->dedicated)
+		ur_round_woke(&w->round);
+}
+
 /* A thread that only posts must also receive, or timers expire. */
 static void send_posted(struct ur_worker *w)
 {

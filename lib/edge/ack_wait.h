@@ -8,7 +8,7 @@
 /*
  * How long an ACK waits for the caller's answer to what it acknowledges (EDGE-ACK-01, docs/design/worker.md). One that is all there
  * is to send waits until the caller has posted, or the time is over. It leaves with the next round after the answer, or in one burst with it if a
- * progress thread has had to receive for the caller not long ago (EDGE-ACK-02).
+ * progress thread has had to receive for the caller not long ago (EDGE-ACK-02). If a completion has raised an event, it does not wait at all (EDGE-ACK-03).
  *
  * Thread class: that of the round.
  */
@@ -21,6 +21,7 @@ struct ur_ack_wait {
 	uint64_t since_ns; /* 0: none waits */
 	uint32_t for_ns;   /* 0: it does not wait */
 	bool answered;	   /* the caller has posted since ACKs are owed */
+	bool ahead;	   /* ACKs leave ahead of what the caller posts */
 	uint16_t joins;	   /* so many ACKs leave in one burst with their answers */
 };
 
@@ -41,7 +42,14 @@ static inline void ur_ack_wait_owed(struct ur_ack_wait *w, uint64_t now_ns)
 static inline void ur_ack_wait_over(struct ur_ack_wait *w)
 {
 	w->answered = false;
+	w->ahead = false;
 	w->since_ns = 0;
+}
+
+/* A completion has raised an event. */
+static inline void ur_ack_wait_woke(struct ur_ack_wait *w)
+{
+	w->ahead = true;
 }
 
 /* A progress thread has received in the caller's place, and the ACK waits. */
@@ -53,7 +61,7 @@ static inline void ur_ack_wait_kept(struct ur_ack_wait *w)
 /* There is something to send: whether what waits leaves in that burst, behind the rest. */
 static inline bool ur_ack_wait_joins(struct ur_ack_wait *w)
 {
-	if (!w->joins || !w->since_ns)
+	if (!w->joins || !w->since_ns || w->ahead)
 		return false;
 	w->joins--;
 	return true;
@@ -62,7 +70,7 @@ static inline bool ur_ack_wait_joins(struct ur_ack_wait *w)
 /* An ACK is all there is to send: whether it waits. */
 static inline bool ur_ack_wait_goes_on(const struct ur_ack_wait *w, uint64_t now_ns)
 {
-	return !w->answered && now_ns < w->since_ns + w->for_ns;
+	return !w->answered && !w->ahead && now_ns < w->since_ns + w->for_ns;
 }
 
 #endif

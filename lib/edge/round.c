@@ -590,7 +590,7 @@ unsigned ur_round_output(struct ur_round *r, uint64_t now_ns, bool posted)
 	unsigned n;
 
 	ur_round_set_now(r, now_ns);
-	n = output(r, posted);
+	n = output(r, posted && !r->ack_wait.ahead);
 	if (!posted && neigh_waits(r))
 		output_neigh(r);
 	return n;

@@ -118,6 +118,12 @@ static inline void ur_round_send_acks(struct ur_round *r)
 	ur_ack_wait_posted(&r->ack_wait, true);
 }
 
+/* EDGE-ACK-03: a completion has raised an event. ACKs that are owed do not wait, and leave ahead of what the caller posts. */
+static inline void ur_round_woke(struct ur_round *r)
+{
+	ur_ack_wait_woke(&r->ack_wait);
+}
+
 /*
  * Only sends. `posted`: only requests and responses; see ur_engine_output_posted().
  * Returns the packets made by the engine.

@@ -37,9 +37,7 @@ unsigned ur_engine_poll_cq(struct ur_cq *cq, unsigned n, struct ibv_wc *wc)
 
 bool ur_engine_arm_cq(struct ur_cq *cq, bool solicited_only)
 {
-	/* Either the worker, which may push at this moment, or the caller takes the arm back. */
-	return ur_cq_arm(cq, solicited_only) &&
-	       atomic_exchange(&cq->armed, UR_CQ_QUIET) != UR_CQ_QUIET;
+	return ur_cq_arm(cq, solicited_only) && ur_cq_take_arm(cq);
 }
 
 size_t ur_engine_cq_ring_bytes(uint32_t cqe)

@@ -32,6 +32,7 @@ void ur_cq_init(struct ur_cq *cq, void *ring, uint32_t cqe, uint16_t worker, voi
 	atomic_init(&cq->head, 0);
 	cq->tail_seen = 0;
 	atomic_init(&cq->armed, UR_CQ_QUIET);
+	atomic_init(&cq->notified, 0);
 }
 
 static enum ur_cq_push overflow(struct ur_cq *cq)
@@ -47,6 +48,28 @@ static bool wakes(uint32_t armed, const struct ibv_wc *wc, bool solicited)
 {
 	return armed == UR_CQ_ANY ||
 	       (armed == UR_CQ_SOLICITED && (solicited || wc->status != IBV_WC_SUCCESS));
+}
+
+/* The first entry for which an event could still be raised: it has had none, and was not polled. */
+static uint32_t first_unnotified(const struct ur_cq *cq)
+{
+	uint32_t notified = atomic_load_explicit(&cq->notified, memory_order_relaxed);
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_acquire);
+
+	return (int32_t)(head - notified) > 0 ? head : notified;
+}
+
+/*
+ * CQ-ARM-03. An event is for one of the entries before `tail`: a program may poll one, and wait for the next event. They may all have
+ * been polled by now.
+ */
+static void note_event(struct ur_cq *cq, uint32_t tail)
+{
+	uint32_t next = first_unnotified(cq) + 1;
+
+	if ((int32_t)(next - tail) > 0)
+		next = tail;
+	atomic_store_explicit(&cq->notified, next, memory_order_relaxed);
 }
 
 enum ur_cq_push ur_cq_push(struct ur_cq *cq, const struct ibv_wc *wc, bool solicited)
@@ -76,6 +99,7 @@ enum ur_cq_push ur_cq_push(struct ur_cq *cq, const struct ibv_wc *wc, bool solic
 		    !wakes(atomic_load_explicit(&cq->armed, memory_order_seq_cst), wc, solicited),
 		    1))
 		return UR_CQ_PUSHED;
+	note_event(cq, tail + 1);
 	atomic_store_explicit(&cq->armed, UR_CQ_QUIET, memory_order_seq_cst);
 	return UR_CQ_NOTIFY;
 }
@@ -109,8 +133,16 @@ bool ur_cq_arm(struct ur_cq *cq, bool solicited_only)
 							memory_order_seq_cst, memory_order_seq_cst);
 	else
 		atomic_store_explicit(&cq->armed, UR_CQ_ANY, memory_order_seq_cst);
-	return atomic_load_explicit(&cq->tail, memory_order_seq_cst) !=
-	       atomic_load_explicit(&cq->head, memory_order_relaxed);
+	return (int32_t)(atomic_load_explicit(&cq->tail, memory_order_seq_cst) -
+			 first_unnotified(cq)) > 0;
+}
+
+bool ur_cq_take_arm(struct ur_cq *cq)
+{
+	if (atomic_exchange(&cq->armed, UR_CQ_QUIET) == UR_CQ_QUIET)
+		return false;
+	note_event(cq, atomic_load_explicit(&cq->tail, memory_order_relaxed));
+	return true;
 }
 
 /* CQ-RESIZE-01 */

@@ -178,6 +178,41 @@ Test(cq, arming_with_an_entry_present_reports_it_and_stays_armed)
 	cq_free(cq);
 }
 
+/* As a program does that waits for an event, arms the CQ, and polls once. */
+static bool raises(struct ur_cq *cq)
+{
+	return ur_cq_arm(cq, false) && ur_cq_take_arm(cq);
+}
+
+/* CQ-ARM-03, also where the counts wrap */
+Test(cq, each_entry_that_is_not_polled_raises_one_event)
+{
+	for (uint32_t from = 0; from != 1; from = from ? 1 : UINT32_MAX - 2) {
+		struct ur_cq *cq = cq_new(8);
+
+		atomic_store(&cq->tail, from);
+		atomic_store(&cq->head, from);
+		atomic_store(&cq->notified, from);
+		cq->head_seen = cq->tail_seen = from;
+		cr_assert_not(raises(cq));
+		cr_assert_eq(push_ok(cq, 0), UR_CQ_NOTIFY);
+		cr_assert_not(raises(cq), "it has raised its event");
+		cr_assert_eq(ur_cq_poll(cq, 1, &(struct ibv_wc){0}), 1);
+		cr_assert_eq(push_ok(cq, 1), UR_CQ_NOTIFY);
+		cr_assert_eq(push_ok(cq, 2), UR_CQ_PUSHED);
+		cr_assert_eq(push_ok(cq, 3), UR_CQ_PUSHED);
+		for (unsigned i = 1; i <= 3; i++) {
+			cr_assert_eq(raises(cq), i < 3, "entry %u is polled", i);
+			cr_assert_eq(ur_cq_poll(cq, 1, &(struct ibv_wc){0}), 1);
+		}
+		cr_assert_eq(push_ok(cq, 4), UR_CQ_NOTIFY);
+		cr_assert_eq(push_ok(cq, 5), UR_CQ_PUSHED);
+		cr_assert_eq(ur_cq_poll(cq, 2, (struct ibv_wc[2]){0}), 2);
+		cr_assert_not(raises(cq), "both are polled");
+		cq_free(cq);
+	}
+}
+
 Test(cq, an_unarmed_cq_still_delivers_and_overflows)
 {
 	struct ur_cq *cq = cq_new(2);

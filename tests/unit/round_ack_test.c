@@ -201,3 +201,22 @@ Test(round_ack, nothing_is_kept_if_there_is_more_to_send_than_an_ack)
 	poll_after(0);
 	expect_sent("AW,");
 }
+
+/* EDGE-ACK-03. Programs expect the completion of a request ahead of its answer: ib_send_lat -e, whose CQs share a channel. */
+Test(round_ack, an_ack_leaves_ahead_of_the_answer_of_a_program_that_was_woken)
+{
+	for (unsigned kept = 0; kept < 2; kept++) {
+		take_write();
+		cr_assert(!kept || ur_round_keep_ack(&r));
+		ur_round_woke(&r);
+		answer();
+		expect_sent("AW,");
+		take_write();
+		ur_round_woke(&r);
+		poll_after(0);
+		expect_sent("A,");
+	}
+	take_write();
+	poll_after(0);
+	expect_sent("");
+}
