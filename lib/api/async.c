@@ -12,7 +12,7 @@ static void on_completion(void *ctx, struct ur_cq *cq)
 {
 	struct ur_device *dev = ctx;
 
-	ur_worker_woke(dev->workers[ur_engine_cq_worker(cq)]);
+	ur_worker_event_raised(dev->workers[ur_engine_cq_worker(cq)]);
 	ur_api_cq_notify(ur_engine_cq_user(cq));
 }
 

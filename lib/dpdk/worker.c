@@ -274,10 +274,9 @@ unsigned ur_worker_serve(struct ur_worker *w, bool may_be_answered, bool *in_way
 	return n;
 }
 
-void ur_worker_woke(struct ur_worker *w)
+void ur_worker_event_raised(struct ur_worker *w)
 {
-	if (!w->dedicated)
-		ur_round_woke(&w->round);
+	ur_round_event_raised(&w->round);
 }
 
 /* A thread that only posts must also receive, or timers expire. */

@@ -71,7 +71,7 @@ unsigned ur_worker_poll(struct ur_worker *w);
 unsigned ur_worker_serve(struct ur_worker *w, bool may_be_answered, bool *in_way);
 
 /* EDGE-ACK-03: a completion of this worker has raised an event. Thread class: the worker. */
-void ur_worker_woke(struct ur_worker *w);
+void ur_worker_event_raised(struct ur_worker *w);
 
 /*
  * EDGE-FORK-02. In a child of fork(): the workers are the parent's from now on. No round is made, no doorbell is rung, and

@@ -498,16 +498,11 @@ static void output_credit(struct ur_round *r)
 	transmit(r, &pkt, 1);
 }
 
-/* EDGE-ACK-02. `joins`: what the caller posted, and ACKs behind it. */
-static unsigned make(struct ur_round *r, struct ur_tx *tx, unsigned cap, bool posted, bool joins)
+/* EDGE-ACK-02 */
+static bool acks_join(struct ur_round *r)
 {
-	unsigned n = 0;
-
-	if (posted || joins)
-		n = ur_engine_output_posted(r->engine, tx, cap, r->now_ns);
-	if (!posted || (joins && n < cap))
-		n += ur_engine_output(r->engine, tx + n, cap - n, r->now_ns);
-	return n;
+	return __builtin_expect(r->ack_wait.with_answer != 0, 0) && ur_engine_owes(r->engine) &&
+	       ur_ack_wait_join(&r->ack_wait);
 }
 
 /*
@@ -516,10 +511,11 @@ static unsigned make(struct ur_round *r, struct ur_tx *tx, unsigned cap, bool po
  */
 static unsigned output(struct ur_round *r, bool posted)
 {
-	bool slow = ur_rate_limits(&r->rate), joins = !slow && ur_ack_wait_joins(&r->ack_wait);
+	bool slow = ur_rate_limits(&r->rate), acks_last = !slow && acks_join(r);
 	unsigned total = 0, n, cap;
 
-	if (posted && !joins)
+	posted = posted && !acks_last;
+	if (posted)
 		ur_ack_wait_posted(&r->ack_wait, ur_engine_owes(r->engine));
 	else
 		ur_ack_wait_over(&r->ack_wait);
@@ -548,7 +544,12 @@ static unsigned output(struct ur_round *r, bool posted)
 		}
 		if (__builtin_expect(r->credit != NULL, 0))
 			cap = ur_round_credit_gate(r->credit, r->engine, cap, r->now_ns);
-		n = make(r, tx, cap, posted && !slow, joins);
+		if (posted && !slow)
+			n = ur_engine_output_posted(r->engine, tx, cap, r->now_ns);
+		else if (__builtin_expect(acks_last && !total, 0))
+			n = ur_engine_output_acks_last(r->engine, tx, cap, r->now_ns);
+		else
+			n = ur_engine_output(r->engine, tx, cap, r->now_ns);
 		if (!n) {
 			r->rate.behind = false;
 			break;
@@ -590,7 +591,7 @@ unsigned ur_round_output(struct ur_round *r, uint64_t now_ns, bool posted)
 	unsigned n;
 
 	ur_round_set_now(r, now_ns);
-	n = output(r, posted && !r->ack_wait.ahead);
+	n = output(r, posted);
 	if (!posted && neigh_waits(r))
 		output_neigh(r);
 	return n;
@@ -622,7 +623,7 @@ static void expire(struct ur_round *r, bool all_received)
 
 /*
  * Output comes before receive: an inline caller sees at once what was received, and what it posts in answer leaves
- * before the ACK (ack_wait.h). If it stops calling, the endpoint's progress thread sends the ACK.
+ * before the ACK (ack_wait.h), unless it waits for an event. If it stops calling, the endpoint's progress thread sends the ACK.
  */
 static bool may_output(const struct ur_round *r)
 {
@@ -644,10 +645,17 @@ static bool acks_wait(struct ur_round *r)
 
 bool ur_round_keep_ack(struct ur_round *r)
 {
-	if (!may_keep_ack(r))
+	if (!acks_wait(r))
 		return false;
 	ur_ack_wait_kept(&r->ack_wait);
 	return true;
+}
+
+/* EDGE-ACK-03 */
+static __attribute__((noinline)) unsigned output_acks_of_event(struct ur_round *r)
+{
+	r->event_raised = false;
+	return r->ack_wait.for_ns && ur_engine_owes(r->engine) ? output(r, false) : 0;
 }
 
 static unsigned run(struct ur_round *r, bool outputs)
@@ -662,6 +670,8 @@ static unsigned run(struct ur_round *r, bool outputs)
 			output_neigh(r);
 	}
 	n += receive(r, &more);
+	if (__builtin_expect(r->event_raised, 0))
+		n += output_acks_of_event(r);
 	if (r->ack_wait.for_ns && ur_engine_owes(r->engine))
 		ur_ack_wait_owed(&r->ack_wait, r->now_ns);
 	expire(r, !more);

@@ -92,7 +92,8 @@ struct ur_round {
 	uint8_t stage[UR_BURST][UR_ROUND_STAGE];
 	/* Packets to our own MAC address, and copies of those to our groups, [loop_head, loop_tail), free-running. */
 	uint32_t loop_head, loop_tail;
-	bool handed; /* what is taken in now comes from another worker */
+	bool event_raised; /* in this round */
+	bool handed;	   /* what is taken in now comes from another worker */
 	struct ur_pkt loop[UR_ROUND_LOOPBACK];
 	struct ur_worker_counters cnt;
 };
@@ -109,7 +110,7 @@ unsigned ur_round_poll(struct ur_round *r);
 
 /*
  * EDGE-ACK-02. A progress thread has run the round in the caller's place. Returns whether an ACK is all there is to send, and waits
- * for the caller's answer. Then that and the next ones leave in one burst with the answers.
+ * for the caller's answer. If so, that one and the next ones follow the answers in the same bursts.
  */
 bool ur_round_keep_ack(struct ur_round *r);
 /* EDGE-ACK-01: an ACK that waits for the caller's answer leaves with the next round. */
@@ -118,14 +119,14 @@ static inline void ur_round_send_acks(struct ur_round *r)
 	ur_ack_wait_posted(&r->ack_wait, true);
 }
 
-/* EDGE-ACK-03: a completion has raised an event. ACKs that are owed do not wait, and leave ahead of what the caller posts. */
-static inline void ur_round_woke(struct ur_round *r)
+/* EDGE-ACK-03: a completion has raised an event. ACKs that are owed leave in the same round. */
+static inline void ur_round_event_raised(struct ur_round *r)
 {
-	ur_ack_wait_woke(&r->ack_wait);
+	r->event_raised = true;
 }
 
 /*
- * Only sends. `posted`: only requests and responses; see ur_engine_output_posted().
+ * Only sends. `posted`: only requests and responses, see ur_engine_output_posted(), unless ACKs leave with them (EDGE-ACK-02).
  * Returns the packets made by the engine.
  */
 unsigned ur_round_output(struct ur_round *r, uint64_t now_ns, bool posted);

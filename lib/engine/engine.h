@@ -180,6 +180,9 @@ void ur_engine_prefetch(const struct ur_engine *e, const uint8_t *frame, size_t 
  * that nothing more can be sent now.
  */
 unsigned ur_engine_output(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint64_t now_ns);
+/* The same, with ACKs behind requests and responses, if there is room. */
+unsigned ur_engine_output_acks_last(struct ur_engine *e, struct ur_tx *tx, unsigned cap,
+				    uint64_t now_ns);
 
 /*
  * The same for requests and responses only; ACKs and management wait for the next

@@ -492,7 +492,8 @@ static __attribute__((noinline)) unsigned output_seldom(struct ur_engine *e, str
 	return n + output_cnps(e, tx + n, cap - n);
 }
 
-unsigned ur_engine_output(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint64_t now_ns)
+static inline __attribute__((always_inline)) unsigned
+output_all(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint64_t now_ns, bool acks_last)
 {
 	struct ur_core *core = &e->core;
 	unsigned n = 0;
@@ -500,7 +501,7 @@ unsigned ur_engine_output(struct ur_engine *e, struct ur_tx *tx, unsigned cap, u
 	count_contexts(core);
 	if (__builtin_expect(has_seldom(e), 0))
 		n = output_seldom(e, tx, cap, now_ns);
-	if (core->acks.ready_cnt)
+	if (!acks_last && core->acks.ready_cnt)
 		n += output_acks(e, tx + n, cap - n, now_ns);
 	if (core->emux.ready_lanes)
 		n += output_lanes(e, tx + n, cap - n, now_ns);
@@ -508,6 +509,17 @@ unsigned ur_engine_output(struct ur_engine *e, struct ur_tx *tx, unsigned cap, u
 	if (core->acks.ready_cnt)
 		n += output_acks(e, tx + n, cap - n, now_ns);
 	return n;
+}
+
+unsigned ur_engine_output(struct ur_engine *e, struct ur_tx *tx, unsigned cap, uint64_t now_ns)
+{
+	return output_all(e, tx, cap, now_ns, false);
+}
+
+__attribute__((noinline)) unsigned ur_engine_output_acks_last(struct ur_engine *e, struct ur_tx *tx,
+							      unsigned cap, uint64_t now_ns)
+{
+	return output_all(e, tx, cap, now_ns, true);
 }
 
 unsigned ur_engine_output_posted(struct ur_engine *e, struct ur_tx *tx, unsigned cap,

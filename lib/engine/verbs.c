@@ -37,7 +37,7 @@ unsigned ur_engine_poll_cq(struct ur_cq *cq, unsigned n, struct ibv_wc *wc)
 
 bool ur_engine_arm_cq(struct ur_cq *cq, bool solicited_only)
 {
-	return ur_cq_arm(cq, solicited_only) && ur_cq_take_arm(cq);
+	return ur_cq_arm(cq, solicited_only) && ur_cq_disarm(cq);
 }
 
 size_t ur_engine_cq_ring_bytes(uint32_t cqe)

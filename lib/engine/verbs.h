@@ -45,7 +45,7 @@ unsigned ur_engine_poll_cq(struct ur_cq *cq, unsigned n, struct ibv_wc *wc);
 
 /*
  * Requests one call of ur_sink.completion at the next completion, or the next solicited or
- * erroneous one (IBA 11.4.2.2). True: there are completions already and there will be no call; the
+ * erroneous one (IBA 11.4.2.2). True: a completion waits that no such call has reported, and none will; the
  * caller does what the callback would do. Thread class: consumer.
  */
 bool ur_engine_arm_cq(struct ur_cq *cq, bool solicited_only);

@@ -32,7 +32,7 @@ void ur_cq_init(struct ur_cq *cq, void *ring, uint32_t cqe, uint16_t worker, voi
 	atomic_init(&cq->head, 0);
 	cq->tail_seen = 0;
 	atomic_init(&cq->armed, UR_CQ_QUIET);
-	atomic_init(&cq->notified, 0);
+	atomic_init(&cq->reported, 0);
 }
 
 static enum ur_cq_push overflow(struct ur_cq *cq)
@@ -46,30 +46,51 @@ static enum ur_cq_push overflow(struct ur_cq *cq)
 /* CQ-ARM-01: a solicited arm waits for solicited and erroneous completions only. */
 static bool wakes(uint32_t armed, const struct ibv_wc *wc, bool solicited)
 {
-	return armed == UR_CQ_ANY ||
-	       (armed == UR_CQ_SOLICITED && (solicited || wc->status != IBV_WC_SUCCESS));
-}
-
-/* The first entry for which an event could still be raised: it has had none, and was not polled. */
-static uint32_t first_unnotified(const struct ur_cq *cq)
-{
-	uint32_t notified = atomic_load_explicit(&cq->notified, memory_order_relaxed);
-	uint32_t head = atomic_load_explicit(&cq->head, memory_order_acquire);
-
-	return (int32_t)(head - notified) > 0 ? head : notified;
+	return (armed & UR_CQ_ANY) ||
+	       ((armed & UR_CQ_SOLICITED) && (solicited || wc->status != IBV_WC_SUCCESS));
 }
 
 /*
- * CQ-ARM-03. An event is for one of the entries before `tail`: a program may poll one, and wait for the next event. They may all have
- * been polled by now.
+ * Whether a completion waits that has raised no event; *first of them. What is polled without an event leaves `reported` behind, however far.
+ * It is read before the tail, which it never passes.
  */
-static void note_event(struct ur_cq *cq, uint32_t tail)
+static bool find_unreported(const struct ur_cq *cq, uint32_t *first, uint32_t *reported)
 {
-	uint32_t next = first_unnotified(cq) + 1;
+	uint32_t tail, head;
 
-	if ((int32_t)(next - tail) > 0)
-		next = tail;
-	atomic_store_explicit(&cq->notified, next, memory_order_relaxed);
+	*reported = atomic_load(&cq->reported);
+	tail = atomic_load(&cq->tail);
+	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+	*first = *reported - head <= tail - head ? *reported : head;
+	return *first != tail;
+}
+
+/*
+ * CQ-ARM-03. An event is for one completion, since a program may poll one and wait for the next event. False: each has been polled, or
+ * has raised one.
+ */
+static bool report(struct ur_cq *cq)
+{
+	uint32_t first, reported;
+	bool any = find_unreported(cq, &first, &reported);
+
+	if (any)
+		atomic_store(&cq->reported, first + 1);
+	return any;
+}
+
+/* The caller of ur_cq_arm() may want to raise the event as well: who disarms the CQ does. */
+static enum ur_cq_push notify(struct ur_cq *cq)
+{
+	uint32_t armed = atomic_exchange(&cq->armed, UR_CQ_QUIET);
+
+	if (armed == UR_CQ_QUIET)
+		return UR_CQ_PUSHED;
+	if (report(cq))
+		return UR_CQ_NOTIFY;
+	/* That caller did, and has armed the CQ again: for the next completion, which only this thread can push. */
+	atomic_fetch_or(&cq->armed, armed);
+	return UR_CQ_PUSHED;
 }
 
 enum ur_cq_push ur_cq_push(struct ur_cq *cq, const struct ibv_wc *wc, bool solicited)
@@ -99,9 +120,7 @@ enum ur_cq_push ur_cq_push(struct ur_cq *cq, const struct ibv_wc *wc, bool solic
 		    !wakes(atomic_load_explicit(&cq->armed, memory_order_seq_cst), wc, solicited),
 		    1))
 		return UR_CQ_PUSHED;
-	note_event(cq, tail + 1);
-	atomic_store_explicit(&cq->armed, UR_CQ_QUIET, memory_order_seq_cst);
-	return UR_CQ_NOTIFY;
+	return notify(cq);
 }
 
 unsigned ur_cq_poll(struct ur_cq *cq, unsigned n, struct ibv_wc *wc)
@@ -125,23 +144,23 @@ unsigned ur_cq_poll(struct ur_cq *cq, unsigned n, struct ibv_wc *wc)
 
 bool ur_cq_arm(struct ur_cq *cq, bool solicited_only)
 {
-	uint32_t quiet = UR_CQ_QUIET;
+	uint32_t first, reported;
+	bool any;
 
 	UR_ASSERT(!cq->unarmed);
-	if (solicited_only)
-		atomic_compare_exchange_strong_explicit(&cq->armed, &quiet, UR_CQ_SOLICITED,
-							memory_order_seq_cst, memory_order_seq_cst);
-	else
-		atomic_store_explicit(&cq->armed, UR_CQ_ANY, memory_order_seq_cst);
-	return (int32_t)(atomic_load_explicit(&cq->tail, memory_order_seq_cst) -
-			 first_unnotified(cq)) > 0;
+	atomic_fetch_or(&cq->armed, solicited_only ? UR_CQ_SOLICITED : UR_CQ_ANY);
+	any = find_unreported(cq, &first, &reported);
+	/* Never 2^32 completions behind. The worker may have raised an event since. */
+	if (first != reported)
+		atomic_compare_exchange_strong(&cq->reported, &reported, first);
+	return any;
 }
 
-bool ur_cq_take_arm(struct ur_cq *cq)
+bool ur_cq_disarm(struct ur_cq *cq)
 {
 	if (atomic_exchange(&cq->armed, UR_CQ_QUIET) == UR_CQ_QUIET)
 		return false;
-	note_event(cq, atomic_load_explicit(&cq->tail, memory_order_relaxed));
+	report(cq);
 	return true;
 }
 

@@ -15,9 +15,9 @@
  * stored with release after the entry (IBA 11.4.2.1).
  */
 enum ur_cq_arm {
-	UR_CQ_QUIET,	 /* no event wanted */
-	UR_CQ_SOLICITED, /* at the next solicited or erroneous completion */
-	UR_CQ_ANY,	 /* at the next completion */
+	UR_CQ_QUIET = 0,     /* no event wanted */
+	UR_CQ_SOLICITED = 1, /* at the next solicited or erroneous completion */
+	UR_CQ_ANY = 2,	     /* at the next completion */
 };
 
 struct ur_cq {
@@ -35,8 +35,9 @@ struct ur_cq {
 	/* The consumer's. [head, tail) are valid entries. */
 	_Alignas(64) _Atomic uint32_t head;
 	uint32_t tail_seen;
-	_Atomic uint32_t armed;	   /* enum ur_cq_arm */
-	_Atomic uint32_t notified; /* events were raised for the entries before this one */
+	_Atomic uint32_t armed; /* bits of enum ur_cq_arm */
+	_Atomic uint32_t
+		reported; /* the entries before this one were polled or have raised an event */
 };
 
 /* Bytes of the ring memory for `cqe` entries (rounded up to a power of two). */
@@ -108,13 +109,12 @@ enum ur_cq_push ur_cq_push(struct ur_cq *cq, const struct ibv_wc *wc, bool solic
 unsigned ur_cq_poll(struct ur_cq *cq, unsigned n, struct ibv_wc *wc);
 
 /*
- * Arms the CQ. Returns true if there are completions for which no event was raised (CQ-ARM-03): the caller raises it
- * itself, if ur_cq_take_arm() lets it, or polls again. It stays armed, so there may be one event too many, but never
- * one too few. Arming for any completion is not undone by arming for solicited ones.
+ * Arms the CQ. Returns true if a completion waits that has raised no event (CQ-ARM-03): the caller polls again, or raises the event
+ * itself if ur_cq_disarm() returns true. Until then it stays armed, so there may be one event too many, but never one too few. Arming for any completion is not undone by arming for solicited ones.
  */
 bool ur_cq_arm(struct ur_cq *cq, bool solicited_only);
-/* The caller of ur_cq_arm() wants to raise the event. False: the worker, which has pushed meanwhile, raises it. */
-bool ur_cq_take_arm(struct ur_cq *cq);
+/* False: the CQ is not armed, because the worker has pushed meanwhile and raises the event. */
+bool ur_cq_disarm(struct ur_cq *cq);
 
 /*
  * Moves the completions that wait to `ring`, for `cqe` entries from now on; the old ring is the caller's again. False:

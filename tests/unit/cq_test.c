@@ -178,36 +178,54 @@ Test(cq, arming_with_an_entry_present_reports_it_and_stays_armed)
 	cq_free(cq);
 }
 
-/* As a program does that waits for an event, arms the CQ, and polls once. */
+/* A CQ of which `polled` completions were polled without an event. */
+static struct ur_cq *cq_after(uint32_t polled)
+{
+	struct ur_cq *cq = cq_new(8);
+
+	atomic_store(&cq->tail, polled);
+	atomic_store(&cq->head, polled);
+	cq->head_seen = cq->tail_seen = polled;
+	return cq;
+}
+
 static bool raises(struct ur_cq *cq)
 {
-	return ur_cq_arm(cq, false) && ur_cq_take_arm(cq);
+	return ur_cq_arm(cq, false) && ur_cq_disarm(cq);
+}
+
+static void poll(struct ur_cq *cq, unsigned n)
+{
+	struct ibv_wc wc[8];
+
+	cr_assert_eq(ur_cq_poll(cq, n, wc), n);
 }
 
 /* CQ-ARM-03, also where the counts wrap */
 Test(cq, each_entry_that_is_not_polled_raises_one_event)
 {
-	for (uint32_t from = 0; from != 1; from = from ? 1 : UINT32_MAX - 2) {
-		struct ur_cq *cq = cq_new(8);
+	static const uint32_t polled[] = {
+		0, 5, INT32_MAX - 1, INT32_MAX, UINT32_C(1) << 31, UINT32_MAX - 2};
 
-		atomic_store(&cq->tail, from);
-		atomic_store(&cq->head, from);
-		atomic_store(&cq->notified, from);
-		cq->head_seen = cq->tail_seen = from;
-		cr_assert_not(raises(cq));
-		cr_assert_eq(push_ok(cq, 0), UR_CQ_NOTIFY);
+	for (unsigned i = 0; i < sizeof(polled) / sizeof(*polled); i++) {
+		struct ur_cq *cq = cq_after(polled[i]);
+
+		push_ok(cq, 0);
+		cr_assert(raises(cq), "after %u", (unsigned)polled[i]);
 		cr_assert_not(raises(cq), "it has raised its event");
-		cr_assert_eq(ur_cq_poll(cq, 1, &(struct ibv_wc){0}), 1);
+		poll(cq, 1);
 		cr_assert_eq(push_ok(cq, 1), UR_CQ_NOTIFY);
-		cr_assert_eq(push_ok(cq, 2), UR_CQ_PUSHED);
+		cr_assert_not(raises(cq), "it has raised its event");
+		cr_assert_eq(push_ok(cq, 2), UR_CQ_NOTIFY);
 		cr_assert_eq(push_ok(cq, 3), UR_CQ_PUSHED);
-		for (unsigned i = 1; i <= 3; i++) {
-			cr_assert_eq(raises(cq), i < 3, "entry %u is polled", i);
-			cr_assert_eq(ur_cq_poll(cq, 1, &(struct ibv_wc){0}), 1);
-		}
+		poll(cq, 1);
+		cr_assert(raises(cq));
+		poll(cq, 1);
+		cr_assert_not(raises(cq));
+		poll(cq, 1);
 		cr_assert_eq(push_ok(cq, 4), UR_CQ_NOTIFY);
 		cr_assert_eq(push_ok(cq, 5), UR_CQ_PUSHED);
-		cr_assert_eq(ur_cq_poll(cq, 2, (struct ibv_wc[2]){0}), 2);
+		poll(cq, 2);
 		cr_assert_not(raises(cq), "both are polled");
 		cq_free(cq);
 	}
@@ -293,6 +311,30 @@ Test(cq, an_armed_consumer_is_never_left_asleep, .timeout = 60)
 {
 	/* With one entry, no later completion can hide a lost wake-up. */
 	run_race(true, 1);
+}
+
+/* CQ-ARM-03, however the two race. A program that takes an event, arms the CQ, and polls once finds a completion each time. */
+Test(cq, there_are_as_many_events_as_completions, .timeout = 60)
+{
+	struct race race = {.cq = cq_new(7), .events = true};
+	pthread_t producer;
+	struct ibv_wc wc;
+
+	sem_init(&race.event, 0, 0);
+	cr_assert_not(ur_cq_arm(race.cq, false));
+	cr_assert_eq(pthread_create(&producer, NULL, produce, &race), 0);
+	for (uint32_t next = 0; next < RACE_CNT; next++) {
+		sem_wait(&race.event);
+		if (raises(race.cq))
+			sem_post(&race.event);
+		cr_assert_eq(ur_cq_poll(race.cq, 1, &wc), 1, "event %u", (unsigned)next);
+		cr_assert_eq(wc.wr_id, next);
+		atomic_store(&race.polled, next + 1);
+	}
+	pthread_join(producer, NULL);
+	cr_assert_neq(sem_trywait(&race.event), 0, "an event without a completion");
+	sem_destroy(&race.event);
+	cq_free(race.cq);
 }
 
 /* ur_core_complete(): effect of the verdicts of a push. */
