@@ -60,37 +60,38 @@ static bool find_unreported(const struct ur_cq *cq, uint32_t *first, uint32_t *r
 
 	*reported = atomic_load(&cq->reported);
 	tail = atomic_load(&cq->tail);
-	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+	head = atomic_load_explicit(&cq->head, memory_order_acquire);
 	*first = *reported - head <= tail - head ? *reported : head;
 	return *first != tail;
 }
 
-/*
- * CQ-ARM-03. An event is for one completion, since a program may poll one and wait for the next event. False: each has been polled, or
- * has raised one.
- */
-static bool report(struct ur_cq *cq)
+/* CQ-ARM-03. An event is for one completion, since a program may poll one and wait for the next event. */
+static void report(struct ur_cq *cq)
 {
 	uint32_t first, reported;
-	bool any = find_unreported(cq, &first, &reported);
+	bool waits = find_unreported(cq, &first, &reported);
 
-	if (any)
-		atomic_store(&cq->reported, first + 1);
-	return any;
+	/* Without one that waits, `first` is the tail. */
+	atomic_store(&cq->reported, first + waits);
 }
 
-/* The caller of ur_cq_arm() may want to raise the event as well: who disarms the CQ does. */
-static enum ur_cq_push notify(struct ur_cq *cq)
+/*
+ * The caller of ur_cq_arm() may want to raise the event as well: who disarms the CQ does. A completion raises it even if another thread has polled it
+ * meanwhile.
+ */
+static enum ur_cq_push notify(struct ur_cq *cq, uint32_t tail)
 {
 	uint32_t armed = atomic_exchange(&cq->armed, UR_CQ_QUIET);
 
 	if (armed == UR_CQ_QUIET)
 		return UR_CQ_PUSHED;
-	if (report(cq))
-		return UR_CQ_NOTIFY;
-	/* That caller did, and has armed the CQ again: for the next completion, which only this thread can push. */
-	atomic_fetch_or(&cq->armed, armed);
-	return UR_CQ_PUSHED;
+	if (atomic_load(&cq->reported) == tail) {
+		/* That caller did, and the CQ is armed again: for the next completion, which only this thread can push. */
+		atomic_fetch_or(&cq->armed, armed);
+		return UR_CQ_PUSHED;
+	}
+	report(cq);
+	return UR_CQ_NOTIFY;
 }
 
 enum ur_cq_push ur_cq_push(struct ur_cq *cq, const struct ibv_wc *wc, bool solicited)
@@ -120,7 +121,7 @@ enum ur_cq_push ur_cq_push(struct ur_cq *cq, const struct ibv_wc *wc, bool solic
 		    !wakes(atomic_load_explicit(&cq->armed, memory_order_seq_cst), wc, solicited),
 		    1))
 		return UR_CQ_PUSHED;
-	return notify(cq);
+	return notify(cq, tail + 1);
 }
 
 unsigned ur_cq_poll(struct ur_cq *cq, unsigned n, struct ibv_wc *wc)
