@@ -505,6 +505,17 @@ static bool acks_join(struct ur_round *r)
 	       ur_ack_wait_join(&r->ack_wait);
 }
 
+/* A full burst is no answer, and ACKs do not wait for the rest of it. */
+static __attribute__((noinline)) unsigned output_acks_last(struct ur_round *r, struct ur_tx *tx,
+							   unsigned cap)
+{
+	unsigned n = ur_engine_output_acks_last(r->engine, tx, cap, r->now_ns);
+
+	if (n == cap)
+		r->ack_wait.with_answer = 0;
+	return n;
+}
+
 /*
  * A slow link gets one packet at a time, and ACKs must not wait behind requests that an application
  * keeps posting.
@@ -547,7 +558,7 @@ static unsigned output(struct ur_round *r, bool posted)
 		if (posted && !slow)
 			n = ur_engine_output_posted(r->engine, tx, cap, r->now_ns);
 		else if (__builtin_expect(acks_last && !total, 0))
-			n = ur_engine_output_acks_last(r->engine, tx, cap, r->now_ns);
+			n = output_acks_last(r, tx, cap);
 		else
 			n = ur_engine_output(r->engine, tx, cap, r->now_ns);
 		if (!n) {
@@ -655,7 +666,10 @@ bool ur_round_keep_ack(struct ur_round *r)
 static __attribute__((noinline)) unsigned output_acks_of_event(struct ur_round *r)
 {
 	r->event_raised = false;
-	return r->ack_wait.for_ns && ur_engine_owes(r->engine) ? output(r, false) : 0;
+	if (!r->ack_wait.for_ns || !ur_engine_owes(r->engine))
+		return 0;
+	update_now(r);
+	return output(r, false);
 }
 
 static unsigned run(struct ur_round *r, bool outputs)

@@ -92,7 +92,7 @@ struct ur_round {
 	uint8_t stage[UR_BURST][UR_ROUND_STAGE];
 	/* Packets to our own MAC address, and copies of those to our groups, [loop_head, loop_tail), free-running. */
 	uint32_t loop_head, loop_tail;
-	bool event_raised; /* in this round */
+	bool event_raised; /* since the last round */
 	bool handed;	   /* what is taken in now comes from another worker */
 	struct ur_pkt loop[UR_ROUND_LOOPBACK];
 	struct ur_worker_counters cnt;

@@ -86,7 +86,7 @@ static enum ur_cq_push notify(struct ur_cq *cq, uint32_t tail)
 	if (armed == UR_CQ_QUIET)
 		return UR_CQ_PUSHED;
 	if (atomic_load(&cq->reported) == tail) {
-		/* That caller did, and the CQ is armed again: for the next completion, which only this thread can push. */
+		/* That caller did. If the CQ is armed again, it is for the next completion, which only this thread can push. */
 		atomic_fetch_or(&cq->armed, armed);
 		return UR_CQ_PUSHED;
 	}

@@ -113,7 +113,7 @@ unsigned ur_cq_poll(struct ur_cq *cq, unsigned n, struct ibv_wc *wc);
  * itself if ur_cq_disarm() returns true. Until then it stays armed, so there may be one event too many, but never one too few. Arming for any completion is not undone by arming for solicited ones.
  */
 bool ur_cq_arm(struct ur_cq *cq, bool solicited_only);
-/* False: the CQ is not armed, because the worker has pushed meanwhile and raises the event. */
+/* False: the CQ is not armed any more, because the worker or another thread raises the event. */
 bool ur_cq_disarm(struct ur_cq *cq);
 
 /*

@@ -47,7 +47,7 @@ static void expect_part(uint32_t epsn, bool lowest, uint32_t offset, bool more)
 	cr_assert_eq(part.bytes, UR_SACK_BYTES);
 	cr_assert_eq(part.more, more);
 	for (uint32_t i = 0; i < UR_SACK_BITS; i++)
-		cr_assert_eq(ur_sack_bit(o->sack, i), (1 + offset + i) % 1000 != 0, "bit %u", i);
+		cr_assert_eq(ur_sack_bit(part.sack, i), (1 + offset + i) % 1000 != 0, "bit %u", i);
 }
 
 /* EXT-OOO-PART-01 */
@@ -68,6 +68,29 @@ Test(wide, the_newest_part_takes_turns_with_the_others_in_order)
 	ur_ooo_give(&ooo_pool, o);
 }
 
+/* EXT-RESP-SACK-01. The ACK and the answer to a probe that are made in one call of the engine */
+Test(wide, two_packets_may_tell_different_parts)
+{
+	struct ur_ooo_part newest, lowest;
+
+	for (unsigned lowest_last = 0; lowest_last < 2; lowest_last++) {
+		arrive(100, 7999);
+		if (!lowest_last)
+			lowest = ur_ooo_sack(o, ur_psn(100), true);
+		newest = ur_ooo_sack(o, ur_psn(100), false);
+		if (lowest_last)
+			lowest = ur_ooo_sack(o, ur_psn(100), true);
+		cr_assert_eq(lowest.offset, 0u);
+		cr_assert_eq(newest.offset, 7999 - UR_SACK_BITS);
+		for (uint32_t i = 0; i < UR_SACK_BITS; i++) {
+			cr_assert_eq(ur_sack_bit(lowest.sack, i), (1 + i) % 1000 != 0);
+			cr_assert_eq(ur_sack_bit(newest.sack, i),
+				     (1 + newest.offset + i) % 1000 != 0);
+		}
+		ur_ooo_give(&ooo_pool, o);
+	}
+}
+
 /* EXT-OOO-PART-01, EXT-WINDOW-01 */
 Test(wide, the_largest_context_notes_the_whole_window)
 {
@@ -79,7 +102,7 @@ Test(wide, the_largest_context_notes_the_whole_window)
 	part = ur_ooo_sack(o, ur_psn(5), false);
 	cr_assert_eq(part.offset, MOST - 1 - UR_SACK_BITS);
 	cr_assert_not(part.more);
-	cr_assert(ur_sack_bit(o->sack, UR_SACK_BITS - 1));
+	cr_assert(ur_sack_bit(part.sack, UR_SACK_BITS - 1));
 	ur_ooo_give(&ooo_pool, o);
 }
 

@@ -25,11 +25,12 @@ static unsigned words_of(uint32_t span)
 	return (span + 63) / 64;
 }
 
+/* Where a bitmap may be told in parts, the lowest part and another one may be in packets that leave together. */
 static size_t sack_bytes(uint32_t span)
 {
 	size_t bytes = words_of(span) * sizeof(uint64_t);
 
-	return bytes < UR_SACK_BYTES ? bytes : UR_SACK_BYTES;
+	return bytes <= UR_SACK_BYTES ? bytes : 2 * UR_SACK_BYTES;
 }
 
 size_t ur_ooo_bytes(uint32_t span)
@@ -202,7 +203,8 @@ static uint64_t bits_at(const struct ur_ooo *o, uint32_t at, uint32_t i)
 }
 
 /* EXT-OOO-SACK-01. Writes the bits [from, to) of the bitmap, as bytes. */
-static void write_bits(struct ur_ooo *o, struct ur_psn epsn, uint32_t from, uint32_t to)
+static void write_bits(const struct ur_ooo *o, struct ur_psn epsn, uint32_t from, uint32_t to,
+		       uint8_t *sack)
 {
 	uint32_t at = INDEX(o, ur_psn_add(epsn, 1 + from));
 
@@ -210,7 +212,7 @@ static void write_bits(struct ur_ooo *o, struct ur_psn epsn, uint32_t from, uint
 		uint64_t v = bits_at(o, at, i);
 
 		for (unsigned b = 0; b < 8; b++)
-			o->sack[i * 8 + b] = (uint8_t)(v >> (8 * b));
+			sack[i * 8 + b] = (uint8_t)(v >> (8 * b));
 	}
 }
 
@@ -234,13 +236,16 @@ struct ur_ooo_part ur_ooo_sack(struct ur_ooo *o, struct ur_psn epsn, bool lowest
 {
 	uint32_t bits = o->deferred_cnt ? (uint32_t)ur_psn_diff(o->top, epsn) : 0, from = 0,
 		 to = bits;
+	uint8_t *sack = o->sack;
 
 	if (__builtin_expect(bits > UR_SACK_BITS, 0)) {
 		from = lowest ? 0 : next_part(o, epsn, bits);
 		to = from + UR_SACK_BITS;
+		if (lowest)
+			sack += UR_SACK_BYTES;
 	}
-	write_bits(o, epsn, from, to);
-	return (struct ur_ooo_part){(to - from + 31) / 32 * 4, from, to < bits};
+	write_bits(o, epsn, from, to, sack);
+	return (struct ur_ooo_part){sack, (to - from + 31) / 32 * 4, from, to < bits};
 }
 
 bool ur_ooo_hold_room(struct ur_ooo_pool *p, struct ur_ooo *o)

@@ -83,7 +83,7 @@ struct ur_ooo {
 	uint64_t *held_used;
 	uint8_t *bound;
 	uint64_t *deferred;	      /* bit PSN % span */
-	uint8_t *sack;		      /* the bitmap of the ACK that was made last */
+	uint8_t *sack;		      /* the bitmaps of the ACKs that were made last */
 	struct ur_ooo_deferred *desc; /* of PSN % span, where `deferred` */
 	uint64_t words[];
 };
@@ -149,12 +149,14 @@ void ur_ooo_forget(struct ur_ooo *o, struct ur_psn psn);
 
 /* A part of the bitmap (wire/ext.h), or the whole: then offset is 0 and `more` false. */
 struct ur_ooo_part {
+	const uint8_t *sack;
 	uint32_t bytes, offset; /* bytes is a multiple of 4, at most UR_SACK_BYTES */
 	bool more;		/* there is more behind it */
 };
 
 /*
- * EXT-OOO-PART-01. Writes what has arrived beyond `epsn` to `sack`, as far as the newest. Of what does not fit, the newest part
+ * EXT-OOO-PART-01. Writes what has arrived beyond `epsn` to one of the areas at o->sack, as far as the newest. It stays there until the next
+ * call with the same `lowest`, or one that tells the whole. Of what does not fit, the newest part
  * takes turns with the others, which follow each other from ePSN on; `lowest`: the one at ePSN.
  */
 struct ur_ooo_part ur_ooo_sack(struct ur_ooo *o, struct ur_psn epsn, bool lowest);

@@ -232,7 +232,10 @@ void ur_ext_response_probe(struct ur_qp *qp, const struct ur_packet *p, uint64_t
 	ur_ext_response_update_ack(qp);
 }
 
-/* EXT-RESP-SACK-01: the bitmap lies in the context until the next call. */
+/*
+ * EXT-RESP-SACK-01: the bitmap lies in the context until the next call. An ACK and the answer to a probe may leave together; if they tell different
+ * parts, these lie apart.
+ */
 static __attribute__((noinline)) struct ur_bpth add_bitmap(struct ur_qp *qp, struct ur_tx *tx,
 							   bool lowest)
 {
@@ -241,7 +244,7 @@ static __attribute__((noinline)) struct ur_bpth add_bitmap(struct ur_qp *qp, str
 
 	part = ur_ooo_sack(o, qp->rsp.epsn, lowest);
 	tx->payload_len = (uint16_t)part.bytes;
-	tx->frag[tx->frag_cnt++] = (struct ur_frag){o->sack, tx->payload_len};
+	tx->frag[tx->frag_cnt++] = (struct ur_frag){part.sack, tx->payload_len};
 	return (struct ur_bpth){part.more ? UR_BPTH_MORE : 0, part.offset};
 }
 
