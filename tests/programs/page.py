@@ -80,22 +80,25 @@ def merge(paths):
     return {"runs": list({json.dumps(run): run for run in runs}.values()), "pyverbs": pyverbs, "rows": rows}
 
 
-def keep(merged):
-    """Adds what outcomes.json has of kinds that are not among these runs."""
+def keep(merged, part):
+    """Adds what outcomes.json has of kinds that are not among these runs; `part`: also of other rows of these kinds."""
     old = json.loads(OUTCOMES.read_text(encoding="utf-8"))
     new = {run["kind"] for run in merged["runs"]}
-    merged["runs"] = [run for run in old["runs"] if run["kind"] not in new] + merged["runs"]
+    if part:
+        for run in merged["runs"]:
+            run["rows"] = sum(run["kind"] in row for row in merged["rows"].values())
+    merged["runs"] = [run for run in old["runs"] if part or run["kind"] not in new] + merged["runs"]
     if "pyverbs" not in new:
         merged["pyverbs"] = old["pyverbs"]
     for name, before in old["rows"].items():
         row = merged["rows"].setdefault(name, {"command": before["command"]})
         if row["command"] == before["command"]:
-            row.update({kind: of for kind, of in before.items() if kind != "command" and kind not in new})
+            row.update({kind: of for kind, of in before.items() if kind not in row and (part or kind not in new)})
 
 
-def write(paths, rows):
+def write(paths, rows, part):
     merged = merge(paths)
-    keep(merged)
+    keep(merged, part)
     names = {row["name"] for row in rows}
     lines = [f" {json.dumps(name)}: {json.dumps(row)}" for name, row in sorted(merged["rows"].items()) if name in names]
     text = "{\"runs\": [\n" + ",\n".join(f" {json.dumps(run)}" for run in merged["runs"]) + "\n],\n\"pyverbs\": " \
@@ -147,10 +150,10 @@ def head(outcomes):
     kinds, loads = {}, {}
     for run in outcomes["runs"]:
         key = run["date"], run["machine"]
-        kinds.setdefault(key, []).append(run["kind"])
+        kinds.setdefault(key, []).append((run["kind"], run.get("rows")))
         loads[key] = max(loads.get(key, 0), run["load"])
     said = {"plain": "plain", "loss": "1 % loss", "cpus": "one CPU", "rxe": "rxe", "pyverbs": "pyverbs", **RELEASES}
-    return [f"Run on {date}, {of}, load average up to {loads[date, of]}: {', '.join(said[kind] for kind in dict.fromkeys(ran))}."
+    return [f"Run on {date}, {of}, load average up to {loads[date, of]}: {', '.join(said[kind] + (f' ({rows} rows)' if rows else '') for kind, rows in dict.fromkeys(ran))}."
             for (date, of), ran in kinds.items()]
 
 
