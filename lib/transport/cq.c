@@ -51,32 +51,42 @@ static bool wakes(uint32_t armed, const struct ibv_wc *wc, bool solicited)
 }
 
 /*
- * Whether a completion waits that has raised no event; *first of them. What is polled without an event leaves `reported` behind, however far.
- * It is read before the tail, which it never passes.
+ * Whether a completion waits that has raised no event; *first of them, or the tail. `reported` may be behind the head, but is read before the
+ * tail, which it never passes.
  */
-static bool find_unreported(const struct ur_cq *cq, uint32_t *first, uint32_t *reported)
+static bool find_unreported(const struct ur_cq *cq, uint32_t *first)
 {
-	uint32_t tail, head;
+	uint32_t reported = atomic_load(&cq->reported);
+	uint32_t tail = atomic_load(&cq->tail);
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_acquire);
 
-	*reported = atomic_load(&cq->reported);
-	tail = atomic_load(&cq->tail);
-	head = atomic_load_explicit(&cq->head, memory_order_acquire);
-	*first = *reported - head <= tail - head ? *reported : head;
+	*first = reported - head <= tail - head ? reported : head;
 	return *first != tail;
 }
 
 /* CQ-ARM-03. An event is for one completion, since a program may poll one and wait for the next event. */
 static void report(struct ur_cq *cq)
 {
-	uint32_t first, reported;
-	bool waits = find_unreported(cq, &first, &reported);
+	uint32_t first;
+	bool waits = find_unreported(cq, &first);
 
-	/* Without one that waits, `first` is the tail. */
 	atomic_store(&cq->reported, first + waits);
 }
 
 /*
- * The caller of ur_cq_arm() may want to raise the event as well: who disarms the CQ does. A completion raises it even if another thread has polled it
+ * What is polled without an event leaves `reported` behind. The worker catches up before the counts could wrap, with the head that it has
+ * just read. The consumer may have raised an event since.
+ */
+static void catch_up(struct ur_cq *cq, uint32_t tail)
+{
+	uint32_t reported = atomic_load(&cq->reported);
+
+	if (reported - cq->head_seen > tail - cq->head_seen)
+		atomic_compare_exchange_strong(&cq->reported, &reported, cq->head_seen);
+}
+
+/*
+ * The caller of ur_cq_arm() may want to raise the event as well: whoever disarms the CQ does. A completion raises it even if another thread has polled it
  * meanwhile.
  */
 static enum ur_cq_push notify(struct ur_cq *cq, uint32_t tail)
@@ -105,6 +115,8 @@ enum ur_cq_push ur_cq_push(struct ur_cq *cq, const struct ibv_wc *wc, bool solic
 		/* CQ-OVERFLOW-01 */
 		if (tail - cq->head_seen >= cq->cqe)
 			return overflow(cq);
+		if (!cq->unarmed)
+			catch_up(cq, tail);
 	}
 	if (wc != &cq->ring[tail & cq->mask])
 		cq->ring[tail & cq->mask] = *wc;
@@ -145,16 +157,11 @@ unsigned ur_cq_poll(struct ur_cq *cq, unsigned n, struct ibv_wc *wc)
 
 bool ur_cq_arm(struct ur_cq *cq, bool solicited_only)
 {
-	uint32_t first, reported;
-	bool any;
+	uint32_t first;
 
 	UR_ASSERT(!cq->unarmed);
 	atomic_fetch_or(&cq->armed, solicited_only ? UR_CQ_SOLICITED : UR_CQ_ANY);
-	any = find_unreported(cq, &first, &reported);
-	/* Never 2^32 completions behind. The worker may have raised an event since. */
-	if (first != reported)
-		atomic_compare_exchange_strong(&cq->reported, &reported, first);
-	return any;
+	return find_unreported(cq, &first);
 }
 
 bool ur_cq_disarm(struct ur_cq *cq)

@@ -231,6 +231,27 @@ Test(cq, each_entry_that_is_not_polled_raises_one_event)
 	}
 }
 
+/* CQ-ARM-03. With a count that stayed behind for ever, 2^32 - 1 completions would look like one that has been reported. */
+Test(cq, polling_without_events_for_long_leaves_nothing_unreported)
+{
+	for (uint32_t from = 0; from < 16; from++) {
+		struct ur_cq *cq = cq_after(UINT32_MAX - from - 16);
+
+		atomic_store(&cq->reported, UINT32_C(1) << 31);
+		for (unsigned i = 0; i < 16 + from; i++) {
+			push_ok(cq, i);
+			poll(cq, 1);
+		}
+		cr_assert_leq(atomic_load(&cq->head) - atomic_load(&cq->reported), cq->cqe);
+		cr_assert_not(raises(cq));
+		cr_assert_eq(push_ok(cq, 0), UR_CQ_NOTIFY);
+		poll(cq, 1);
+		push_ok(cq, 1);
+		cr_assert(raises(cq));
+		cq_free(cq);
+	}
+}
+
 Test(cq, an_unarmed_cq_still_delivers_and_overflows)
 {
 	struct ur_cq *cq = cq_new(2);

@@ -105,7 +105,7 @@ static void expect_sent(const char *bursts)
 	sent[0] = '\0';
 }
 
-/* A message of the peer arrives, and a round takes it in, and sends so many packets. */
+/* A message arrives from the peer. The round that receives it sends `sends` packets. */
 static void take(uint8_t opcode, unsigned sends)
 {
 	static uint32_t psn = END_RQ_PSN;
@@ -189,7 +189,7 @@ Test(round_ack, an_ack_that_was_kept_leaves_in_one_burst_with_the_answer)
 }
 
 /* EDGE-ACK-02. The doorbell found a thread in its round; the next one takes it. */
-Test(round_ack, an_ack_leaves_behind_an_answer_that_had_to_wait)
+Test(round_ack, an_ack_follows_an_answer_that_had_to_wait)
 {
 	take_write();
 	cr_assert(ur_round_keep_ack(&r));
@@ -223,7 +223,7 @@ Test(round_ack, an_ack_waits_for_one_burst_at_most)
 	expect_sent(expected);
 }
 
-/* EDGE-ACK-03. Programs expect the completion of a request ahead of its answer: ib_send_lat -e, whose CQs share a channel. */
+/* EDGE-ACK-03. Programs expect the completion of a request before the answer to it, as ib_send_lat -e does, whose CQs share a channel. */
 Test(round_ack, an_ack_leaves_in_the_round_that_has_raised_an_event)
 {
 	ur_round_event_raised(&r);
