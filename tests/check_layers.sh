@@ -59,7 +59,7 @@ dpdk       wire engine edge file thread
 api        wire engine edge dpdk uroce thread
 verbs      uroce
 rdmacm     uroce thread
-rsocket    wire thread
+rsocket    wire uroce thread
 preload
 app        wire print uroce perf pcap thread
 app/switch wire switch vl mgmt edge dpdk file thread

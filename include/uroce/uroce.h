@@ -2,6 +2,7 @@
 #ifndef UROCE_UROCE_H
 #define UROCE_UROCE_H
 
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -90,6 +91,13 @@ void uroce_config_help(FILE *out);
  * received and sent. In dedicated mode it returns 0 at once.
  */
 unsigned uroce_progress(struct ibv_context *ctx);
+
+/*
+ * As poll(2), for any of the program's descriptors, those of channels among them. In inline mode the thread does the endpoint's work meanwhile: the
+ * packet that brings an event wakes this thread, where poll() would have it wait until the endpoint's progress thread has woken, too. One thread
+ * at a time has this; others wait as in poll(). EINTR comes after any signal. The context may not be closed meanwhile.
+ */
+int uroce_wait(struct ibv_context *ctx, struct pollfd *fds, nfds_t cnt, int timeout_ms);
 
 /* Whether the endpoint has no threads of its own for its work; see uroce_progress(). */
 bool uroce_is_inline(const struct ibv_context *ctx);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "api/device.h"
+#include "api/wait.h"
 #include "api/follow.h"
 
 #define ECN_MASK 3 /* both bits set: CE */

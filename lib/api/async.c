@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "api/device.h"
+#include "api/wait.h"
 #include "api/word.h"
 #include "wire/assert.h"
 
@@ -203,7 +204,7 @@ static __attribute__((noinline)) int wait_for_event(struct ur_context *c,
 	int rc;
 
 	do
-		rc = ur_device_wait_count(c->dev, c->v.context.async_fd);
+		rc = ur_device_sleep_count(c->dev, c->v.context.async_fd);
 	while (!rc && !take_event(c, event) && !(rc = atomic_load(&c->waiters.closing)));
 	return rc;
 }

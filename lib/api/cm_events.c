@@ -5,7 +5,10 @@
 #include <time.h>
 
 #include "api/cm_priv.h"
+#include "api/wait.h"
 #include "api/word.h"
+
+#define LOOKS 500 /* without work, before a thread that waits sleeps */
 
 /* An event and the data that it points to, in one allocation. */
 struct event_buf {
@@ -298,11 +301,9 @@ static void wait_for_note(struct uroce_event_channel *ch, unsigned *idle, int le
 {
 	struct pollfd p = {.fd = ch->fd, .events = POLLIN};
 
-	/*
-	 * In inline mode this thread must run the workers. In dedicated mode a readable descriptor
-	 * means that another thread is serving events.
-	 */
-	if (!ch->dev->dedicated || poll(&p, 1, left_ms) > 0)
+	/* If the descriptor is readable, another thread is serving events. */
+	if ((!ch->dev->dedicated && *idle < LOOKS) ||
+	    ur_device_wait_fds(ch->dev, &p, 1, ur_wait_ns(left_ms)) > 0)
 		ur_device_wait_a_bit(ch->dev, idle);
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "api/cm_priv.h"
+#include "api/wait.h"
 #include "dpdk/lease.h"
 
 /* ---- channels ---- */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "api/device.h"
+#include "api/wait.h"
 
 static int query_port(struct ibv_context *ctx, uint8_t port_num, struct ibv_port_attr *out,
 		      size_t bytes)

@@ -6,6 +6,7 @@
 
 #include "api/device.h"
 #include "api/progress.h"
+#include "api/wait.h"
 #include "wire/assert.h"
 
 #define CQE_MAX (1 << 20)
@@ -23,6 +24,7 @@ struct ibv_comp_channel *uroce_create_comp_channel(struct ibv_context *ctx)
 		free(ch);
 		return NULL;
 	}
+	ur_wait_forget(ch->base.fd);
 	pthread_mutex_init(&ch->lock, NULL);
 	pthread_cond_init(&ch->waiters.left, NULL);
 	TAILQ_INIT(&ch->events);
@@ -251,7 +253,7 @@ int uroce_req_notify_cq(struct ibv_cq *base, int solicited_only)
 	/* Completions that have come since the last event raise one at once. */
 	if (ur_engine_arm_cq(cq->cq, solicited_only))
 		post_event(cq);
-	else if (!UR_API(channel, base->channel)->waits_here)
+	else if (!ur_wait_has_been_for(ur_device(base->context), base->channel->fd))
 		ur_progress_call(ur_device(base->context));
 	return 0;
 }
@@ -285,28 +287,15 @@ static void leave(void *channel)
 	ur_device_waiter_leave(&ch->waiters, &ch->lock);
 }
 
-static bool has_event(struct ur_api_channel *ch)
-{
-	bool any;
-
-	pthread_mutex_lock(&ch->lock);
-	any = !TAILQ_EMPTY(&ch->events);
-	pthread_mutex_unlock(&ch->lock);
-	return any;
-}
-
 /* Without an event, its CQ was destroyed meanwhile. Not in the frame of the clean-up handler. */
 static __attribute__((noinline)) int wait_for_event(struct ur_api_channel *ch,
 						    struct ur_api_cq **cq)
 {
-	bool waits = !has_event(ch);
 	int rc;
 
 	do
 		rc = ur_device_wait_count(ur_device(ch->base.context), ch->base.fd);
 	while (!rc && !(*cq = take_event(ch)) && !(rc = atomic_load(&ch->waiters.closing)));
-	if (waits)
-		ch->waits_here = !rc;
 	return rc;
 }
 

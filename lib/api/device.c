@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* preadv2 */
-#endif
 #include "api/device.h"
 #include "api/lease.h"
 #include "api/mcast.h"
 #include "api/life.h"
 #include "api/progress.h"
 #include "api/share.h"
+#include "api/wait.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/timerfd.h>
-#include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "dpdk/assemble.h"
@@ -24,10 +18,6 @@
 #include "edge/config_attr.h"
 #include "thread/thread.h"
 #include "wire/assert.h"
-
-#define IDLE_SPINS    2000
-#define IDLE_SLEEP_NS 20000
-#define WAIT_SLEEP_NS 50000
 
 uint64_t ur_device_guid(const struct ur_device *dev)
 {
@@ -59,167 +49,6 @@ void ur_device_stop_gathering(struct ur_device *dev)
 	if (!dev->dedicated)
 		for (unsigned i = 0; i < dev->worker_cnt; i++)
 			ur_worker_stop_gathering(dev->workers[i]);
-}
-
-static bool sleep_ns(long ns)
-{
-	struct timespec ts = {.tv_nsec = ns};
-
-	return nanosleep(&ts, NULL) == 0;
-}
-
-bool ur_device_wait_a_bit(struct ur_device *dev, unsigned *idle)
-{
-	if (ur_device_progress(dev))
-		*idle = 0;
-	else if (dev->dedicated || ++*idle > IDLE_SPINS)
-		return sleep_ns(IDLE_SLEEP_NS);
-	return true;
-}
-
-/* Does not block. Polling before a blocking read would not do: another thread may take the count. */
-static bool take_count(int fd)
-{
-	uint64_t one;
-	struct iovec to = {&one, sizeof(one)};
-
-	return preadv2(fd, &to, 1, -1, RWF_NOWAIT) == sizeof(one);
-}
-
-unsigned ur_device_take_counts(int fd, unsigned cnt)
-{
-	int cancel = ur_cancel_off();
-	unsigned n = 0;
-
-	while (n < cnt && take_count(fd))
-		n++;
-	ur_cancel_restore(cancel);
-	return n;
-}
-
-void ur_device_add_counts(int fd, uint64_t cnt)
-{
-	int cancel = ur_cancel_off();
-
-	if (write(fd, &cnt, sizeof(cnt)) < 0)
-		UR_ASSERT(errno == EAGAIN); /* the counter is at its maximum, 2^64 - 2 */
-	ur_cancel_restore(cancel);
-}
-
-/*
- * WAIT-SIGNAL-01. Sleeps in read(), which the kernel begins again after a signal whose handler has SA_RESTART, and ends
- * with EINTR after another; nanosleep() would end after both. The descriptor is the caller's, -1 at first.
- */
-static int sleep_in_read(int *timer)
-{
-	static const struct itimerspec soon = {.it_value.tv_nsec = WAIT_SLEEP_NS};
-	uint64_t expired;
-
-	if (*timer < 0)
-		*timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
-	if (*timer < 0 || timerfd_settime(*timer, 0, &soon, NULL) < 0)
-		return sleep_ns(WAIT_SLEEP_NS) ? 0 : -1;
-	return read(*timer, &expired, sizeof(expired)) < 0 ? -1 : 0;
-}
-
-static void close_timer(void *timer)
-{
-	int fd = *(int *)timer, why = errno;
-
-	if (fd >= 0)
-		close(fd);
-	errno = why;
-}
-
-/* In inline mode this thread has to run the workers. Not in the frame of the clean-up handler. */
-static __attribute__((noinline)) int wait_with(struct ur_device *dev, int fd, int *timer)
-{
-	unsigned idle = 0;
-	int rc = 0;
-
-	while (!rc && !take_count(fd)) {
-		if (ur_device_progress(dev))
-			idle = 0;
-		else if (++idle > IDLE_SPINS)
-			rc = sleep_in_read(timer);
-	}
-	return rc;
-}
-
-static int wait_inline(struct ur_device *dev, int fd)
-{
-	int timer = -1, rc;
-
-	pthread_cleanup_push(close_timer, &timer);
-	rc = wait_with(dev, fd, &timer);
-	pthread_cleanup_pop(1);
-	return rc;
-}
-
-int ur_device_wait_count(struct ur_device *dev, int fd)
-{
-	uint64_t one;
-
-	/* EDGE-FORK-02: the count is the parent's. */
-	if (ur_worker_is_the_parents()) {
-		errno = EIO;
-		return -1;
-	}
-	if (!dev->dedicated && !(fcntl(fd, F_GETFL) & O_NONBLOCK))
-		return wait_inline(dev, fd);
-	ur_device_progress(dev);
-	return read(fd, &one, sizeof(one)) < 0 ? -1 : 0;
-}
-
-bool ur_device_waiter_enter(struct ur_waiters *w, pthread_mutex_t *lock)
-{
-	bool open;
-
-	pthread_mutex_lock(lock);
-	open = !w->closing;
-	w->cnt += open;
-	pthread_mutex_unlock(lock);
-	return open;
-}
-
-bool ur_device_waiter_leave(struct ur_waiters *w, pthread_mutex_t *lock)
-{
-	bool closing;
-
-	pthread_mutex_lock(lock);
-	closing = w->closing;
-	/* Under the lock, because the object is freed once the last waiter has released it. */
-	if (!--w->cnt && closing)
-		pthread_cond_signal(&w->left);
-	pthread_mutex_unlock(lock);
-	return closing;
-}
-
-void ur_device_waiters_close(struct ur_waiters *w, pthread_mutex_t *lock, int fd)
-{
-	int cancel = ur_cancel_off();
-
-	pthread_mutex_lock(lock);
-	w->closing = true;
-	/* One count per reader; a single one wakes all pollers. */
-	if (w->cnt)
-		ur_device_add_counts(fd, w->cnt);
-	while (w->cnt)
-		pthread_cond_wait(&w->left, lock);
-	pthread_mutex_unlock(lock);
-	ur_cancel_restore(cancel);
-}
-
-void ur_device_wait_acks(pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *acked,
-			 uint32_t got)
-{
-	int cancel = ur_cancel_off();
-
-	pthread_mutex_lock(lock);
-	while (*acked != got)
-		pthread_cond_wait(cond, lock);
-	pthread_mutex_unlock(lock);
-	ur_cancel_restore(cancel);
 }
 
 static void nothing(void *arg, uint64_t now_ns)
@@ -339,6 +168,8 @@ static void tear_down(struct ur_device *dev)
 	if (dev->eal.queue_cnt)
 		ur_eal_release(&dev->eal);
 	ur_lease_close(dev->lease);
+	if (dev->call_fd >= 0)
+		close(dev->call_fd);
 	ur_port_reap(); /* the last frames of a ring have been returned */
 	ur_life_return_number(dev->number);
 	free(dev->mem);
@@ -420,6 +251,7 @@ static struct ur_device *new_device(void)
 	pthread_mutex_init(&dev->gid_lock, NULL);
 	ur_slab_init(&dev->slab);
 	pthread_mutex_init(&dev->async_lock, NULL);
+	dev->call_fd = -1;
 	dev->number = ur_life_take_number();
 	dev->own.dev = dev;
 	snprintf(dev->ibdev.base.name, sizeof(dev->ibdev.base.name), "uroce%u", dev->number);

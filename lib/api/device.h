@@ -58,7 +58,7 @@ struct ur_device {
 	struct ur_config cfg;
 	struct ur_eal_port eal;
 	struct ur_port port;
-	struct ur_wake wake; /* of the port; the progress thread's */
+	struct ur_wake wake; /* of the port; threads that sleep there have copies */
 	struct ur_mgmt mgmt; /* open if the configuration has an agent */
 	struct ur_mgmt_link mgmt_link;
 	struct ur_clock clock;
@@ -96,6 +96,9 @@ struct ur_device {
 	bool progress_runs;
 	_Atomic bool progress_stop;
 	struct ur_nap progress_nap; /* while the thread stands back */
+	_Atomic bool led; /* a thread that waits in the library makes the rounds; wait.h */
+	_Atomic unsigned followers; /* threads that wait beside it */
+	int call_fd;		    /* an eventfd that wakes it */
 	_Atomic uint32_t followed;  /* generation of the neighbour table that paths agree with */
 	uint64_t follow_next_ns;    /* time of the next check of the generation */
 
@@ -135,7 +138,6 @@ struct ur_api_channel {
 	pthread_mutex_t lock;
 	TAILQ_HEAD(, ur_api_cq) events; /* CQs with events that have not been fetched */
 	struct ur_waiters waiters;	/* under lock */
-	_Atomic bool waits_here; /* the program has waited for an event in uroce_get_cq_event() */
 };
 
 struct ur_api_cq {
@@ -257,39 +259,6 @@ void ur_device_stop_gathering(struct ur_device *dev);
 
 /* Unless it runs: the endpoint's time does not go back. DPDK has been started. Thread class: the thread that opens the device. */
 void ur_device_start_clock(struct ur_device *dev);
-
-/*
- * A step of a loop that waits: runs the workers in inline mode, and sleeps briefly if there has
- * been no work for a while. *idle is a counter that begins with 0. Returns false if a signal
- * interrupted it.
- */
-bool ur_device_wait_a_bit(struct ur_device *dev, unsigned *idle);
-
-/* Takes up to `cnt` counts from an eventfd with EFD_SEMAPHORE; never blocks. */
-unsigned ur_device_take_counts(int fd, unsigned cnt);
-/* Adds counts to one. */
-void ur_device_add_counts(int fd, uint64_t cnt);
-
-/*
- * Waits for a count of such an eventfd and takes it. In inline mode it runs the workers meanwhile.
- * Like read(): -1 with errno EINTR, or EAGAIN if the descriptor is O_NONBLOCK and there is no
- * count.
- */
-int ur_device_wait_count(struct ur_device *dev, int fd);
-
-/*
- * A thread that waits on `fd`, an eventfd with EFD_SEMAPHORE, calls enter before and leave after
- * the wait. enter returns false if the object is being destroyed. close wakes all waiters and
- * returns when they have left; a waiter checks `closing` when it wakes.
- */
-bool ur_device_waiter_enter(struct ur_waiters *w, pthread_mutex_t *lock);
-/* Returns `closing`. */
-bool ur_device_waiter_leave(struct ur_waiters *w, pthread_mutex_t *lock);
-void ur_device_waiters_close(struct ur_waiters *w, pthread_mutex_t *lock, int fd);
-
-/* Waits until the application has acknowledged the `got` events that it has fetched. */
-void ur_device_wait_acks(pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *acked,
-			 uint32_t got);
 
 /* After this no thread of the endpoint uses the port. */
 void ur_device_stop_threads(struct ur_device *dev);

@@ -71,9 +71,21 @@ int ur_lease_wake_fd_of(const struct ur_device *dev)
 	return dev->lease ? ur_lease_wake_fd(dev->lease) : -1;
 }
 
+static void begin_sleep(void *arg, uint64_t now_ns)
+{
+	ur_direct_set_sleep(arg, true);
+}
+
+static void end_sleep(void *arg, uint64_t now_ns)
+{
+	ur_direct_set_sleep(arg, false);
+}
+
+/* The progress thread may be adding or removing a ring. */
 void ur_lease_set_sleep(struct ur_device *dev, bool sleeps)
 {
-	ur_direct_set_sleep(&dev->direct, sleeps);
+	if (dev->lease)
+		ur_worker_call(dev->workers[0], sleeps ? begin_sleep : end_sleep, &dev->direct);
 }
 
 static struct ur_direct_host direct_host(const struct ur_device *dev)

@@ -25,9 +25,9 @@ bool ur_lease_regain(struct ur_device *dev, int *rc, char *err, size_t cap);
 /* Waits until the port's link is up, but not for long: uroced may be busy. */
 void ur_lease_wait_link(struct ur_device *dev);
 
-/* The descriptor by which uroced wakes a thread that sleeps, or -1. Thread class: the progress thread. */
+/* The descriptor by which uroced wakes a thread that sleeps, or -1. Thread class: any. */
 int ur_lease_wake_fd_of(const struct ur_device *dev);
-/* Whether clients with direct rings are to have uroced wake it. Thread class: the same. */
+/* Whether clients with direct rings are to have uroced wake it. Thread class: the one that sleeps at the port. */
 void ur_lease_set_sleep(struct ur_device *dev, bool sleeps);
 
 /* From now on the first worker uses direct rings, if it may; there is none yet. */

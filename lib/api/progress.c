@@ -4,17 +4,19 @@
 #endif
 #include "api/progress.h"
 
+#include <errno.h>
 #include <sched.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "api/adaptive.h"
 #include "api/device.h"
 #include "api/follow.h"
 #include "api/lease.h"
 #include "api/mgmt.h"
 #include "api/share.h"
-#include "dpdk/wake.h"
-#include "edge/rest.h"
+#include "api/wait.h"
 #include "thread/thread.h"
 
 #define INLINE_PERIOD_NS    1000000
@@ -59,143 +61,41 @@ static void *run_ticks(void *arg)
 	return NULL;
 }
 
-/* What the adaptive thread knows. */
-struct adaptive {
-	struct ur_device *dev;
-	struct ur_rest rest;
-	struct ur_rest_worker seen[UR_WORKERS_MAX];
-	bool woken;    /* the port has ended the last sleep */
-	bool in_doubt; /* EDGE-REST-07: one of the workers, at the last look */
-	bool in_way;   /* EDGE-REST-08: the same */
-	bool called;   /* EDGE-REST-09: the application has ended the last sleep */
-	uint32_t calls;
-};
-
-/*
- * Makes a round of each worker that the application leaves alone, at a look that was due at `due_ns`. Returns which: bit i: worker i. EDGE-REST-06: ACKs wait only for an
- * application that was here.
- */
-static uint32_t serve(struct adaptive *a, uint64_t due_ns, unsigned *packets)
-{
-	uint32_t served = 0;
-
-	*packets = 0;
-	a->in_doubt = a->in_way = false;
-	for (unsigned i = 0; i < a->dev->worker_cnt; i++) {
-		struct ur_worker *w = a->dev->workers[i];
-		bool in_way;
-
-		if (a->called)
-			ur_rest_leave(&a->seen[i], ur_worker_last_ns(w));
-		if (!ur_rest_is_left_alone(&a->seen[i], due_ns, ur_worker_last_ns(w),
-					   ur_worker_take_contended(w))) {
-			a->in_doubt |= a->seen[i].in_doubt;
-			continue;
-		}
-		served |= UINT32_C(1) << i;
-		*packets +=
-			ur_worker_serve(w, ur_rest_may_be_answered(&a->seen[i], due_ns), &in_way);
-		a->in_way |= in_way;
-		ur_rest_made_round(&a->seen[i], ur_worker_last_ns(w));
-	}
-	return served;
-}
-
-/*
- * Sleeps at the port until a packet for one of these workers comes. Returns whether one has. A memif port has to be
- * armed first; a packet that came before that woke no thread.
- */
-static bool sleep_at_port(struct adaptive *a, uint64_t sleep_ns, uint32_t workers)
-{
-	struct ur_device *dev = a->dev;
-	uint64_t now_ns;
-	unsigned packets;
-	bool woken = true;
-
-	if (!ur_wake_arm(&dev->wake, workers, ur_lease_wake_fd_of(dev)))
-		return ur_wake_wait(&dev->wake, sleep_ns);
-	ur_lease_set_sleep(dev, true);
-	now_ns = ur_clock_ns(&dev->clock);
-	serve(a, now_ns, &packets);
-	if (packets) {
-		ur_wake_disarm(&dev->wake);
-		ur_rest_after(&a->rest, now_ns, packets);
-		if (a->in_way)
-			nap(UR_REST_STEP_NS);
-	} else
-		woken = ur_wake_wait(&dev->wake, sleep_ns);
-	ur_lease_set_sleep(dev, false);
-	return woken;
-}
-
-/*
- * While the application works, its packets are no concern of this thread (`served` is 0). What woke the thread and did not come
- * in its round might wake it without end. Returns when the sleep was to end, or UINT64_MAX if a packet could end it.
- */
-static uint64_t sleep_for(struct adaptive *a, uint64_t sleep_ns, uint32_t served, unsigned packets)
-{
-	uint64_t due_ns;
-
-	if (served && !(a->woken && !packets) && ur_wake_is_possible(&a->dev->wake)) {
-		a->woken = sleep_at_port(a, sleep_ns, served);
-		return UINT64_MAX;
-	}
-	a->woken = false;
-	due_ns = ur_clock_ns(&a->dev->clock) + sleep_ns;
-	if (a->in_way)
-		nap(sleep_ns);
-	else
-		a->called = ur_nap(&a->dev->progress_nap, &a->calls, sleep_ns);
-	return a->called ? UINT64_MAX : due_ns;
-}
-
 /* EDGE-REST-01, EDGE-REST-03, EDGE-REST-04 */
 static void *run_adaptive(void *arg)
 {
-	struct adaptive a = {.dev = arg};
-	uint64_t chores_ns = 0, due_ns = UINT64_MAX;
-	cpu_set_t cpus;
+	struct ur_device *dev = arg;
+	struct ur_adaptive a;
+	uint64_t chores_ns = 0;
 
-	ur_eal_cpus(&cpus);
-	ur_rest_init(&a.rest, CPU_COUNT(&cpus) < 2);
+	ur_adaptive_init(&a, dev);
 	/* The default, 50 us, is longer than the shortest sleep. */
 	prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
-	while (!atomic_load(&a.dev->progress_stop)) {
-		uint64_t now_ns = ur_clock_ns(&a.dev->clock), sleep_ns;
-		unsigned packets;
-		uint32_t served = serve(&a, due_ns < now_ns ? due_ns : now_ns, &packets);
+	while (!atomic_load(&dev->progress_stop)) {
+		uint64_t now_ns = ur_clock_ns(&dev->clock);
 
-		if (a.called)
-			ur_rest_again(&a.rest);
-		a.called = false;
-		if (served)
-			sleep_ns = ur_rest_after(&a.rest, now_ns, packets);
-		else
-			sleep_ns = ur_rest_stand_back(&a.rest);
-		if (a.in_doubt)
-			sleep_ns = ur_rest_in_doubt(sleep_ns);
-		/* The next packet must not wake this thread before the application has had its CPU. */
-		if (a.in_way) {
-			sleep_ns = UR_REST_STEP_NS;
-			served = 0;
-		}
 		if (now_ns >= chores_ns) {
-			do_chores(a.dev, now_ns);
+			do_chores(dev, now_ns);
 			chores_ns = now_ns + INLINE_PERIOD_NS;
 		}
-		due_ns = sleep_ns ? sleep_for(&a, sleep_ns, served, packets) : UINT64_MAX;
+		if (atomic_load(&dev->led))
+			ur_adaptive_stand_aside(&a);
+		else
+			ur_adaptive_step(&a, UR_REST_MAX_NS);
 	}
 	return NULL;
 }
 
-static bool is_adaptive(const struct ur_device *dev)
+bool ur_progress_is_adaptive(const struct ur_device *dev)
 {
 	return !dev->dedicated && dev->cfg.worker.progress == UR_PROGRESS_ADAPTIVE;
 }
 
 void ur_progress_call(struct ur_device *dev)
 {
-	if (is_adaptive(dev))
+	if (atomic_load(&dev->led))
+		ur_device_add_counts(dev->call_fd, 1);
+	else if (ur_progress_is_adaptive(dev))
 		ur_nap_call(&dev->progress_nap);
 }
 
@@ -205,12 +105,15 @@ int ur_progress_start(struct ur_device *dev)
 	cpu_set_t cpus;
 	int rc;
 
+	dev->call_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (dev->call_fd < 0)
+		return errno;
 	ur_eal_cpus(&cpus);
 	pthread_attr_init(&attr);
 	if (dev->dedicated)
 		pthread_attr_setaffinity_np(&attr, sizeof(cpus), &cpus);
 	rc = ur_thread_start(&dev->progress_thread, &attr,
-			     is_adaptive(dev) ? run_adaptive : run_ticks, dev);
+			     ur_progress_is_adaptive(dev) ? run_adaptive : run_ticks, dev);
 	pthread_attr_destroy(&attr);
 	dev->progress_runs = !rc;
 	return rc;

@@ -22,9 +22,12 @@ int ur_progress_start(struct ur_device *dev);
  */
 void ur_progress_stop(struct ur_device *dev, bool exiting);
 
+/* Whether it makes rounds as edge/rest.h says. Thread class: any. */
+bool ur_progress_is_adaptive(const struct ur_device *dev);
+
 /*
- * EDGE-REST-09. The application is about to sleep in a call that is not the library's, until an event wakes it. A thread that stands back
- * takes over at once. Thread class: any.
+ * EDGE-REST-09. A thread of the application is about to sleep until an event wakes it, and another one makes the rounds: the progress thread, or one that leads
+ * (wait.h). If that stands back, it takes over at once. Thread class: any.
  */
 void ur_progress_call(struct ur_device *dev);
 

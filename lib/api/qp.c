@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "api/device.h"
+#include "api/wait.h"
 #include "api/follow.h"
 #include "api/mcast.h"
 #include "api/qp_ex.h"

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "api/device.h"
+#include "api/wait.h"
 
 #define WR_MAX 32768
 

@@ -299,8 +299,13 @@ uint32_t ur_direct_request(struct ur_direct *d, uint64_t now_ns)
 	return client;
 }
 
+/* The other end ends each sleep once, and which thread that wakes is not known. So as long as any sleeps, a change begins another sleep. */
 void ur_direct_set_sleep(struct ur_direct *d, bool sleeps)
 {
-	for (unsigned i = 0; i < d->cnt; i++)
-		ur_direct_set_sleeps(&d->peer[i]->ring, sleeps);
+	d->sleepers += sleeps ? 1u : -1u;
+	for (unsigned i = 0; i < d->cnt; i++) {
+		ur_direct_set_sleeps(&d->peer[i]->ring, false);
+		if (d->sleepers)
+			ur_direct_set_sleeps(&d->peer[i]->ring, true);
+	}
 }

@@ -15,7 +15,7 @@
  * The direct rings of an endpoint whose port is leased from uroced (docs/design/uroced.md): RC packets for another
  * process of the host leave by the ring that joins the two, everything else by the port.
  *
- * Thread class: rx, find, tx: the worker. add, remove: a command of the worker. The others: the progress thread.
+ * Thread class: rx, find, tx: the worker. add, remove, set_sleep: a command of the worker. The others: the progress thread.
  */
 
 #define UR_DIRECT_MAX 16 /* rings of an endpoint */
@@ -47,6 +47,7 @@ struct ur_direct {
 	unsigned cnt;
 	unsigned first; /* whose turn it is to be received from */
 	struct ur_worker_counters *counters;
+	unsigned sleepers;
 	_Atomic uint32_t wanted; /* a client of uroced that packets went to by the port; 0: none */
 	/* The requests of the last second. */
 	struct {
@@ -88,7 +89,7 @@ unsigned ur_direct_rx(struct ur_direct *d, struct ur_mbuf_source *s, struct ur_p
 /* A client for which uroced should be asked for a ring, once in a second; 0: none. */
 uint32_t ur_direct_request(struct ur_direct *d, uint64_t now_ns);
 
-/* Whether the other ends are to wake this one. */
+/* A thread of this end is about to sleep: the other ends are to wake it. Or it is awake again; another one may still sleep. */
 void ur_direct_set_sleep(struct ur_direct *d, bool sleeps);
 
 #endif

@@ -5,6 +5,7 @@
 #include "dpdk/lease.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -51,8 +52,9 @@ struct ur_lease {
 	struct ur_lease_grant grant;
 	int fd;			 /* -1: no connection */
 	int grant_fd[LEASE_FDS]; /* came with the grant; -1: none */
-	bool waits;		 /* for the answer */
-	uint64_t retry_ns;	 /* without a connection: when to ask again */
+	int wake_fd; /* the first one of them, under a number that lasts; -1: there was none */
+	bool waits;  /* for the answer */
+	uint64_t retry_ns; /* without a connection: when to ask again */
 	/* Of the connection, and of what follows; never held by poll for longer than a system call. */
 	pthread_mutex_t lock;
 	struct port_refs *bound; /* NULL: none yet */
@@ -184,6 +186,17 @@ static bool forget_direct(struct ur_lease *l, enum ur_lease_refusal why)
 	return true;
 }
 
+/* Threads sleep on the number at any time, so it stays the same, and is never that of another file. */
+static void keep_wake(struct ur_lease *l)
+{
+	if (l->grant_fd[WAKE_FD] < 0)
+		return;
+	if (l->wake_fd < 0)
+		l->wake_fd = fcntl(l->grant_fd[WAKE_FD], F_DUPFD_CLOEXEC, 3);
+	else
+		dup3(l->grant_fd[WAKE_FD], l->wake_fd, O_CLOEXEC);
+}
+
 static int receive(struct ur_lease *l, char *err, size_t cap)
 {
 	uint8_t msg[UR_LEASE_MESSAGE_MAX + 1];
@@ -197,6 +210,7 @@ static int receive(struct ur_lease *l, char *err, size_t cap)
 		return -EBUSY;
 	switch (len > 0 ? ur_lease_get_answer(msg, (size_t)len, &l->grant, &why) : UR_LEASE_BAD) {
 	case UR_LEASE_GRANTED:
+		keep_wake(l);
 		return 0;
 	case UR_LEASE_REFUSED:
 		if (forget_direct(l, why))
@@ -303,7 +317,7 @@ int ur_lease_open(struct ur_config *cfg, struct ur_lease **out, char *err, size_
 		snprintf(err, cap, "out of memory");
 		return -ENOMEM;
 	}
-	l->fd = -1;
+	l->fd = l->wake_fd = -1;
 	for (unsigned i = 0; i < LEASE_FDS; i++)
 		l->grant_fd[i] = -1;
 	l->rebind = PORTS;
@@ -339,7 +353,7 @@ bool ur_lease_is_kernels(const struct ur_lease *l)
 
 int ur_lease_wake_fd(const struct ur_lease *l)
 {
-	return l->grant_fd[WAKE_FD];
+	return l->wake_fd;
 }
 
 void ur_lease_close(struct ur_lease *l)
@@ -348,6 +362,7 @@ void ur_lease_close(struct ur_lease *l)
 		return;
 	set_interrupt(l, -1);
 	disconnect(l);
+	close_any(l->wake_fd);
 	pthread_mutex_destroy(&l->lock);
 	free(l->bound);
 	free(l);
@@ -559,6 +574,7 @@ static enum ur_lease_event take_answer(struct ur_lease *l, const uint8_t *msg, s
 		forget_direct(l, why);
 	if (answer == UR_LEASE_GRANTED && is_same(&l->grant, &g)) {
 		l->rebind = l->bound ? 0 : PORTS;
+		keep_wake(l);
 		set_interrupt(l, l->grant_fd[INTERRUPT_FD]);
 		return UR_LEASE_BACK;
 	}

@@ -41,7 +41,8 @@ struct link {
 	struct link *next;
 	struct ur_memif_end end;
 	int sock;
-	int region; /* the file of the first region, a duplicate; -1: not known yet */
+	int region;	   /* the file of the first region, a duplicate; -1: not known yet */
+	unsigned sleepers; /* threads for which rings are armed */
 	unsigned cnt;
 	struct ring ring[RINGS_MAX]; /* those that we receive from */
 };
@@ -345,6 +346,14 @@ void ur_memif_wake_start(void)
 
 /* ---- sleeping ---- */
 
+/* Of packets that came before, which would end the sleep at once. A thread that sleeps may not have seen them yet. */
+static void forget_writes(const struct ring *r)
+{
+	uint64_t writes;
+
+	(void)!read(r->fd, &writes, sizeof(writes));
+}
+
 unsigned ur_memif_wake_arm(const struct ur_memif_end *end, uint32_t queues, struct pollfd *fd,
 			   unsigned cap)
 {
@@ -352,14 +361,19 @@ unsigned ur_memif_wake_arm(const struct ur_memif_end *end, uint32_t queues, stru
 
 	pthread_mutex_lock(&links.lock);
 	for (struct link *l = links.first; l; l = l->next) {
+		unsigned before = cnt;
+
 		for (unsigned i = 0; is_same(&l->end, end) && i < l->cnt && cnt < cap; i++) {
 			struct ring *r = &l->ring[i];
 
 			if (r->queue >= 32 || !(queues & UINT32_C(1) << r->queue))
 				continue;
+			if (!l->sleepers)
+				forget_writes(r);
 			atomic_store_explicit(r->flags, 0, memory_order_seq_cst);
 			fd[cnt++] = (struct pollfd){.fd = r->fd, .events = POLLIN};
 		}
+		l->sleepers += cnt != before;
 	}
 	pthread_mutex_unlock(&links.lock);
 	return cnt;
@@ -368,8 +382,12 @@ unsigned ur_memif_wake_arm(const struct ur_memif_end *end, uint32_t queues, stru
 void ur_memif_wake_disarm(const struct ur_memif_end *end)
 {
 	pthread_mutex_lock(&links.lock);
-	for (struct link *l = links.first; l; l = l->next)
-		for (unsigned i = 0; is_same(&l->end, end) && i < l->cnt; i++)
+	for (struct link *l = links.first; l; l = l->next) {
+		/* One that was armed at an earlier connection may count here; then a thread sleeps for its time. */
+		if (!is_same(&l->end, end) || !l->sleepers || --l->sleepers)
+			continue;
+		for (unsigned i = 0; i < l->cnt; i++)
 			atomic_store_explicit(l->ring[i].flags, MASK_INT, memory_order_relaxed);
+	}
 	pthread_mutex_unlock(&links.lock);
 }

@@ -33,7 +33,8 @@ void ur_memif_wake_start(void);
  * From now on a packet for one of the queues (bit i: queue i) makes a descriptor of `fd` readable. Returns how many there are, at most
  * `cap`; 0: the port is not connected, or cannot wake. What came before this call wakes no thread: the caller looks once more.
  * A descriptor that is closed meanwhile reports POLLNVAL. The peer orders its two accesses as its memory model does: a DPDK
- * peer has no fence between them, so in rare cases a packet does not wake.
+ * peer has no fence between them, so in rare cases a packet does not wake. Several threads may sleep; each one for which it did not return 0
+ * disarms.
  */
 unsigned ur_memif_wake_arm(const struct ur_memif_end *end, uint32_t queues, struct pollfd *fd,
 			   unsigned cap);

@@ -4,6 +4,7 @@
 #endif
 #include "dpdk/wake.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -129,12 +130,13 @@ void ur_wake_disarm(struct ur_wake *wake)
 	wake->armed = 0;
 }
 
-/* Whether uroced has written: what it wrote is of no interest. */
+/* Whether uroced has written: what it wrote is of no interest. Another thread that sleeps may have read it. */
 static bool read_daemon(int fd)
 {
 	char bytes[256];
+	ssize_t len = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 
-	return recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0;
+	return len > 0 || (len < 0 && errno == EAGAIN);
 }
 
 /* Whether a descriptor of the driver is readable. */
@@ -169,17 +171,43 @@ static bool look_at_peer(const struct ur_wake *wake, bool *failed)
 	return woken;
 }
 
-bool ur_wake_wait(struct ur_wake *wake, uint64_t ns)
+static bool has_any(const struct pollfd *fds, unsigned cnt)
+{
+	for (unsigned i = 0; i < cnt; i++)
+		if (fds[i].revents)
+			return true;
+	return false;
+}
+
+/* The port's descriptors lie behind the caller's. */
+static int poll_all(struct ur_wake *wake, struct pollfd *own, unsigned own_cnt,
+		    const struct timespec *at_most, const sigset_t *mask)
+{
+	unsigned cnt = wake->cnt + wake->armed;
+	struct pollfd *all = own ? own : wake->fd;
+	int rc;
+
+	if (own)
+		memcpy(own + own_cnt, wake->fd, cnt * sizeof(*own));
+	rc = ppoll(all, own_cnt + cnt, at_most, mask);
+	if (own)
+		memcpy(wake->fd, own + own_cnt, cnt * sizeof(*own));
+	return rc < 0 ? -errno : rc;
+}
+
+int ur_wake_wait(struct ur_wake *wake, struct pollfd *own, unsigned own_cnt, uint64_t ns,
+		 const sigset_t *mask)
 {
 	const struct timespec at_most = {.tv_nsec = (long)ns};
 	bool woken = false, failed = false;
+	int rc = poll_all(wake, own, own_cnt, &at_most, mask);
 
-	if (ppoll(wake->fd, wake->cnt + wake->armed, &at_most, NULL) > 0) {
+	if (rc > 0) {
 		woken = look_at_driver(wake);
 		woken = look_at_peer(wake, &failed) || woken;
 	}
 	ur_wake_disarm(wake);
-	if (failed && !woken)
-		nanosleep(&at_most, NULL);
-	return woken;
+	if (failed && !woken && !has_any(own, own_cnt))
+		rc = ppoll(own, own_cnt, &at_most, mask) < 0 ? -errno : 0;
+	return rc < 0 ? rc : woken;
 }

@@ -3,6 +3,7 @@
 #define UR_DPDK_WAKE_H
 
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -15,21 +16,21 @@
  * found as the descriptors of these kinds that the process did not have before the port was opened. A memif port has to be
  * armed before the sleep (memif_wake.h), and uroced wakes its clients by a socket.
  *
- * Thread class: finding: the thread that opens the port; the others: the progress thread.
+ * Thread class: finding: the thread that opens the port; the others: any thread that sleeps, each with a copy.
  */
 
 #define UR_WAKE_MAX	   32
 #define UR_WAKE_ARMED_MAX  33 /* rings, and uroced */
 #define UR_WAKE_BEFORE_MAX 64
+#define UR_WAKE_FDS_MAX	   (UR_WAKE_MAX + UR_WAKE_ARMED_MAX)
 
 struct ur_wake {
 	struct pollfd fd
-		[UR_WAKE_MAX +
-		 UR_WAKE_ARMED_MAX]; /* of the driver: fd -1: not any more; then those that are armed */
-	unsigned cnt;		     /* of the driver */
-	unsigned armed;		     /* after them */
-	struct ur_memif_end end;     /* path "": not a memif port */
-	int daemon;		     /* uroced's socket, the last of the armed ones, or -1 */
+		[UR_WAKE_FDS_MAX]; /* of the driver: fd -1: not any more; then those that are armed */
+	unsigned cnt;		   /* of the driver */
+	unsigned armed;		   /* after them */
+	struct ur_memif_end end;   /* path "": not a memif port */
+	int daemon;		   /* uroced's socket, the last of the armed ones, or -1 */
 };
 
 struct ur_wake_before {
@@ -62,9 +63,12 @@ bool ur_wake_arm(struct ur_wake *wake, uint32_t queues, int daemon);
 void ur_wake_disarm(struct ur_wake *wake);
 
 /*
- * Sleeps for `ns` nanoseconds, less than a second, or until a descriptor becomes readable; then it returns true. A descriptor of the
- * driver that reports anything else, as when its interface goes down, is not waited for again. Disarms.
+ * Sleeps for `ns` nanoseconds, less than a second, or until a descriptor of the port becomes readable: then it returns 1; otherwise 0, or a negative errno, as of ppoll(). A
+ * descriptor of the driver that reports anything else, as when its interface goes down, is not waited for again. The sleep also ends by one of
+ * the caller's own descriptors, whose revents are set as by ppoll(); behind them there is room for UR_WAKE_FDS_MAX more. NULL, 0: it has none. `mask`: of signals, while it
+ * sleeps, or NULL. Disarms.
  */
-bool ur_wake_wait(struct ur_wake *wake, uint64_t ns);
+int ur_wake_wait(struct ur_wake *wake, struct pollfd *own, unsigned own_cnt, uint64_t ns,
+		 const sigset_t *mask);
 
 #endif

@@ -88,6 +88,7 @@ struct ur_worker {
 	_Alignas(64) _Atomic bool lock; /* inline: held by the thread that is the worker */
 	int cancel;			/* of that thread, for unlock() */
 	int cpu;			/* inline: the application's, lately; -1: none yet */
+	bool raised;			/* an event, since ur_worker_serve() was called last */
 	_Atomic uint64_t last_ns;
 	_Atomic bool stop;
 	_Atomic bool contended;	  /* inline: a thread did not get the lock */
@@ -264,18 +265,20 @@ unsigned ur_worker_serve(struct ur_worker *w, bool may_be_answered, bool *in_way
 		*in_way = false;
 	if (!may_run_round(w))
 		return 0;
+	w->raised = false;
 	if (!may_be_answered)
 		ur_round_send_acks(&w->round);
 	n = run_unless_stopped(w);
 	kept = n && may_be_answered && ur_round_keep_ack(&w->round);
 	if (in_way)
-		*in_way = kept && w->cpu == sched_getcpu();
+		*in_way = w->raised || (kept && w->cpu == sched_getcpu());
 	unlock(w);
 	return n;
 }
 
 void ur_worker_event_raised(struct ur_worker *w)
 {
+	w->raised = true;
 	ur_round_event_raised(&w->round);
 }
 

@@ -65,8 +65,8 @@ unsigned ur_worker_poll(struct ur_worker *w);
 
 /*
  * The same for a thread that is not the application's. Unless `may_be_answered`, an ACK does not wait for the application's answer.
- * *in_way, unless NULL: an ACK waits, but the caller runs on the CPU on which the application has polled or posted last, so the answer waits for the caller
- * (EDGE-REST-08).
+ * *in_way, unless NULL: the application is about to run, and may have to wait for this thread's CPU (EDGE-REST-08): an event was raised; or an ACK
+ * waits for its answer, and the caller runs on the CPU on which it has polled or posted last.
  */
 unsigned ur_worker_serve(struct ur_worker *w, bool may_be_answered, bool *in_way);
 

@@ -45,13 +45,17 @@ uint64_t ur_rest_stand_back(struct ur_rest *r)
  */
 uint64_t ur_rest_after(struct ur_rest *r, uint64_t now_ns, unsigned packets)
 {
+	uint64_t gap_ns = now_ns - r->packet_ns;
+
 	if (packets) {
+		/* The answer to a packet is not another one. */
+		if (gap_ns >= UR_REST_ANSWER_NS)
+			r->spins = r->packet_ns && gap_ns < UR_REST_DENSE_NS;
 		r->packet_ns = now_ns;
 		ur_rest_again(r);
-		if (r->spin_ns)
-			return 0;
+		return 0;
 	}
-	if (r->packet_ns && now_ns < r->packet_ns + r->spin_ns)
+	if (r->spins && now_ns < r->packet_ns + r->spin_ns)
 		return 0;
 	return grow(&r->step_ns);
 }

@@ -8,20 +8,24 @@
 /*
  * When the progress thread of an inline endpoint works and how long it rests ([worker] progress = adaptive,
  * EDGE-REST-01). While the application makes rounds itself, the thread stands back: it looks ever more seldom, up to
- * once in a millisecond. Otherwise it makes rounds without a pause while packets come and for a while after the
- * last one, then in growing steps. Times are arguments; the thread reads the clock and sleeps.
+ * once in a millisecond. Otherwise it makes rounds without a pause while packets come one soon after the other, and for a while after the
+ * last one, then in growing steps. After any packet another round follows, which sends the answer. But a packet that comes alone does not make the
+ * thread spin: the next may be far, and the application may want this CPU. Times are arguments; the thread reads the clock and sleeps.
  *
- * Thread class: the progress thread.
+ * Thread class: the progress thread, or one that makes rounds in its place (api/adaptive.h), each with its own.
  */
 
-#define UR_REST_STAND_NS 20000 /* the application counts as absent this long after its last round */
-#define UR_REST_SPIN_NS	 50000 /* without a packet, before the thread sleeps */
-#define UR_REST_STEP_NS	 20000 /* the first sleep */
-#define UR_REST_MAX_NS	 1000000 /* the longest */
+#define UR_REST_STAND_NS  20000 /* the application counts as absent this long after its last round */
+#define UR_REST_SPIN_NS	  50000	  /* without a packet, before the thread sleeps */
+#define UR_REST_DENSE_NS  500000  /* between two packets: the next may be near */
+#define UR_REST_ANSWER_NS 20000	  /* after a packet its answer is sent */
+#define UR_REST_STEP_NS	  20000	  /* the first sleep */
+#define UR_REST_MAX_NS	  1000000 /* the longest */
 
 struct ur_rest {
 	uint64_t spin_ns;   /* UR_REST_SPIN_NS; 0 on a single CPU, which the application needs */
-	uint64_t packet_ns; /* time of the last round that moved a packet */
+	uint64_t packet_ns; /* time of the last round that moved a packet; 0: none has */
+	bool spins;	    /* after it */
 	uint64_t stand_ns;  /* the next sleep while the application works */
 	uint64_t step_ns;   /* the next sleep while nothing comes */
 };

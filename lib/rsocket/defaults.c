@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* CPU_COUNT */
+#endif
+#include <sched.h>
 #include <stdio.h>
 
 #include "rsocket/socket.h"
@@ -33,10 +37,20 @@ static unsigned long read_file(const char *path, unsigned long value, unsigned l
 	return value;
 }
 
+/* EDGE-BUSY-01 */
+static bool has_one_cpu(void)
+{
+	cpu_set_t cpus;
+
+	return sched_getaffinity(0, sizeof(cpus), &cpus) == 0 && CPU_COUNT(&cpus) == 1;
+}
+
 static void read_files(void)
 {
 	struct ur_rs_options *d = &defaults;
 
+	if (has_one_cpu())
+		busy_us = 0;
 	d->recv_bytes = (uint32_t)read_file(DIRECTORY "mem_default", d->recv_bytes, 1u << 30);
 	d->send_bytes = (uint32_t)read_file(DIRECTORY "wmem_default", d->send_bytes, 1u << 30);
 	d->sq_depth = (uint32_t)read_file(DIRECTORY "sqsize_default", d->sq_depth, 65534);

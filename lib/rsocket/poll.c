@@ -26,6 +26,7 @@ struct poll_call {
 	struct watch *watches;
 	struct pollfd *kernel; /* those to sleep on: room for UR_RS_FDS_MAX each */
 	unsigned kernel_cnt;
+	struct ibv_context *ctx; /* of one of the sockets to sleep on, or NULL */
 	int cancel;
 };
 
@@ -115,6 +116,8 @@ static bool arm_socket(struct poll_call *p, nfds_t i)
 	again = ur_rs_progress(w->rs, w->want) || wanted(w->rs, p->fds[i].events);
 	if (!again) {
 		add_fds(p, w, &p->fds[i]);
+		if (!p->ctx)
+			p->ctx = ur_rs_context(w->rs);
 		w->wakes = ur_rs_begin_sleep(w->rs, w->want);
 		w->asleep = true;
 	}
@@ -125,6 +128,7 @@ static bool arm_socket(struct poll_call *p, nfds_t i)
 static bool arm_all(struct poll_call *p)
 {
 	p->kernel_cnt = 0;
+	p->ctx = NULL;
 	for (nfds_t i = 0; i < p->cnt; i++) {
 		if (!p->watches[i].rs)
 			add_fds(p, &p->watches[i], &p->fds[i]);
@@ -175,10 +179,10 @@ static int poll_kernel(struct poll_call *p, int timeout_ms)
 
 	pthread_cleanup_push(give_up, p);
 	ur_cancel_restore(p->cancel);
-	rc = poll(p->kernel, p->kernel_cnt, timeout_ms);
+	rc = ur_rs_poll(p->ctx, p->kernel, p->kernel_cnt, timeout_ms);
 	ur_cancel_off();
 	pthread_cleanup_pop(0);
-	return rc < 0 ? errno : 0;
+	return rc;
 }
 
 /* What the kernel says of descriptors that are not ours. */
@@ -231,25 +235,35 @@ static int sleep_once(struct poll_call *p, int timeout_ms)
 	return rc;
 }
 
-static int wait_for_any(struct poll_call *p, int timeout_ms)
+static int sleep_until(struct poll_call *p, uint64_t until_ns, int *n)
 {
-	uint64_t busy_until_ns = ur_rs_now_ns() + ur_rs_busy_ns();
-	uint64_t until_ns = ur_rs_deadline_ns(timeout_ms);
-	int n = look(p), rc;
+	int left, rc;
 
-	while (!n && timeout_ms && ur_rs_now_ns() < busy_until_ns)
-		n = look(p);
-	while (!n && timeout_ms) {
-		int left = ur_rs_left_ms(until_ns);
-
+	do {
+		left = ur_rs_left_ms(until_ns);
 		rc = sleep_once(p, left);
 		if (rc)
-			return ur_rs_fail(rc);
+			return rc;
+		*n = look(p);
+	} while (!*n && left);
+	return 0;
+}
+
+static int wait_for_any(struct poll_call *p, int timeout_ms)
+{
+	uint64_t until_ns = ur_rs_deadline_ns(timeout_ms);
+	struct ur_rs_busy busy;
+	int n = look(p), rc = 0;
+
+	if (n || !timeout_ms)
+		return n;
+	busy = ur_rs_busy_begin();
+	while (!n && ur_rs_now_ns() < busy.until_ns)
 		n = look(p);
-		if (!left)
-			break;
-	}
-	return n;
+	if (!n)
+		rc = sleep_until(p, until_ns, &n);
+	ur_rs_busy_end(&busy);
+	return rc ? ur_rs_fail(rc) : n;
 }
 
 static void hold_all(struct poll_call *p)

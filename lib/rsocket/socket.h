@@ -14,7 +14,7 @@
 
 /*
  * Sockets over RDMA WRITEs with immediate data (docs/design/rsockets.md). They are a layer above verbs and rdma_cm, and use
- * only their public calls.
+ * only their public calls, and uroce_wait() to sleep.
  *
  * Thread class: any. A call holds a reference, so that rclose() of another thread does not free the socket under it. Locks are
  * taken in this order: send_lock or recv_lock, then the socket's lock, then the table's. No lock is held while a thread sleeps, except
@@ -180,7 +180,7 @@ static inline uint32_t ur_rs_within(int64_t n, uint32_t least, uint32_t most)
 
 /* From the files of /etc/rdma/rsocket, read once. */
 const struct ur_rs_options *ur_rs_defaults(void);
-/* How long a call looks for progress before it sleeps. */
+/* How long a call looks for progress before it sleeps, at most. */
 uint64_t ur_rs_busy_ns(void);
 
 /* ---- link.c; under the lock ---- */
@@ -236,6 +236,16 @@ int ur_rs_wait(struct ur_rs_call *c, unsigned want, ur_rs_test ready, bool nonbl
 #define UR_RS_FDS_MAX 3
 /* The descriptors to sleep on. Returns their number. */
 unsigned ur_rs_fds(const struct ur_rs *rs, struct pollfd fds[UR_RS_FDS_MAX]);
+/* The endpoint that has to make rounds for the socket; NULL: none yet, or none any more. Valid until the process ends. */
+struct ibv_context *ur_rs_context(const struct ur_rs *rs);
+/* Sleeps as in poll(), at the endpoint's port if there is one. Without a lock. Returns 0 or an errno value. */
+int ur_rs_poll(struct ibv_context *ctx, struct pollfd *fds, nfds_t cnt, int timeout_ms);
+/* Around a wait: how long the thread looks before it sleeps (EDGE-BUSY-01). */
+struct ur_rs_busy {
+	uint64_t from_ns, until_ns;
+};
+struct ur_rs_busy ur_rs_busy_begin(void);
+void ur_rs_busy_end(const struct ur_rs_busy *b);
 uint64_t ur_rs_now_ns(void);
 /* The end of a time that begins now; 0: timeout_ms is negative, so there is none. */
 uint64_t ur_rs_deadline_ns(int timeout_ms);

@@ -2,7 +2,9 @@
 #include <time.h>
 
 #include "rsocket/dgram.h"
+#include "thread/busy.h"
 #include "thread/thread.h"
+#include "uroce/uroce.h"
 
 uint64_t ur_rs_now_ns(void)
 {
@@ -27,6 +29,20 @@ int ur_rs_left_ms(uint64_t deadline_ns)
 	return now >= deadline_ns ? 0 : (int)((deadline_ns - now + 999999) / 1000000);
 }
 
+static _Thread_local struct ur_busy busy = {UINT64_MAX};
+
+struct ur_rs_busy ur_rs_busy_begin(void)
+{
+	uint64_t now_ns = ur_rs_now_ns();
+
+	return (struct ur_rs_busy){now_ns, now_ns + ur_busy_for(&busy, ur_rs_busy_ns())};
+}
+
+void ur_rs_busy_end(const struct ur_rs_busy *b)
+{
+	ur_busy_after(&busy, ur_rs_busy_ns(), ur_rs_now_ns() - b->from_ns);
+}
+
 /* A connection that is up reports its end by completions; before, events tell. */
 unsigned ur_rs_fds(const struct ur_rs *rs, struct pollfd fds[UR_RS_FDS_MAX])
 {
@@ -45,6 +61,22 @@ unsigned ur_rs_fds(const struct ur_rs *rs, struct pollfd fds[UR_RS_FDS_MAX])
 	return n;
 }
 
+struct ibv_context *ur_rs_context(const struct ur_rs *rs)
+{
+	if (rs->link.comp)
+		return rs->link.comp->context;
+	if (rs->udp)
+		return rs->udp->comp ? rs->udp->comp->context : NULL;
+	return rs->id ? rs->id->verbs : NULL;
+}
+
+int ur_rs_poll(struct ibv_context *ctx, struct pollfd *fds, nfds_t cnt, int timeout_ms)
+{
+	int n = ctx ? uroce_wait(ctx, fds, cnt, timeout_ms) : poll(fds, cnt, timeout_ms);
+
+	return n < 0 ? errno : 0;
+}
+
 /* The thread was cancelled in its sleep. */
 static void give_up(void *arg)
 {
@@ -56,13 +88,14 @@ static void give_up(void *arg)
 	ur_rs_leave(c, 0);
 }
 
-static int poll_unlocked(struct ur_rs_call *c, struct pollfd *fds, unsigned n, int timeout_ms)
+static int poll_unlocked(struct ur_rs_call *c, struct ibv_context *ctx, struct pollfd *fds,
+			 unsigned n, int timeout_ms)
 {
 	int rc;
 
 	pthread_cleanup_push(give_up, c);
 	ur_cancel_restore(c->cancel);
-	rc = poll(fds, n, timeout_ms) < 0 ? errno : 0;
+	rc = ur_rs_poll(ctx, fds, n, timeout_ms);
 	ur_cancel_off();
 	pthread_cleanup_pop(0);
 	return rc;
@@ -73,12 +106,13 @@ static int sleep_once(struct ur_rs_call *c, unsigned want, int timeout_ms)
 	struct ur_rs *rs = c->rs;
 	struct pollfd fds[UR_RS_FDS_MAX];
 	unsigned n = ur_rs_fds(rs, fds);
+	struct ibv_context *ctx = ur_rs_context(rs);
 	int rc;
 
 	c->want = want;
 	c->wakes = ur_rs_begin_sleep(rs, want);
 	pthread_mutex_unlock(&rs->lock);
-	rc = poll_unlocked(c, fds, n, timeout_ms);
+	rc = poll_unlocked(c, ctx, fds, n, timeout_ms);
 	pthread_mutex_lock(&rs->lock);
 	ur_rs_end_sleep(rs, want, c->wakes);
 	return rc;
@@ -90,17 +124,15 @@ static bool is_settled(const struct ur_rs_call *c, ur_rs_test ready)
 }
 
 /* Other threads may have the lock in between. */
-static bool spin(struct ur_rs_call *c, unsigned want, ur_rs_test ready)
+static bool spin(struct ur_rs_call *c, unsigned want, ur_rs_test ready, uint64_t until_ns)
 {
-	uint64_t until = ur_rs_now_ns() + ur_rs_busy_ns();
-
-	do {
+	while (ur_rs_now_ns() < until_ns) {
 		pthread_mutex_unlock(&c->rs->lock);
 		pthread_mutex_lock(&c->rs->lock);
 		ur_rs_progress(c->rs, want);
 		if (is_settled(c, ready))
 			return true;
-	} while (ur_rs_now_ns() < until);
+	}
 	return false;
 }
 
@@ -124,14 +156,17 @@ static int sleep_until(struct ur_rs_call *c, unsigned want, ur_rs_test ready, ui
 int ur_rs_wait(struct ur_rs_call *c, unsigned want, ur_rs_test ready, bool nonblock, int timeout_ms)
 {
 	uint64_t until_ns = ur_rs_deadline_ns(timeout_ms);
+	struct ur_rs_busy look;
 	int rc = 0;
 
 	ur_rs_progress(c->rs, want);
 	if (!is_settled(c, ready)) {
 		if (nonblock)
 			return EAGAIN;
-		if (!spin(c, want, ready))
+		look = ur_rs_busy_begin();
+		if (!spin(c, want, ready, look.until_ns))
 			rc = sleep_until(c, want, ready, until_ns);
+		ur_rs_busy_end(&look);
 	}
 	return !rc && c->rs->closed && !c->closing ? EBADF : rc;
 }

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 
 /*
  * EDGE-THREAD-01. Call these around code that starts threads, which inherit the signal mask.
@@ -21,6 +22,13 @@ static inline void ur_signals_block(sigset_t *old)
 static inline void ur_signals_restore(const sigset_t *old)
 {
 	pthread_sigmask(SIG_SETMASK, old, NULL);
+}
+
+/* The signals that a thread raises itself, by its faults: they cannot wait. */
+static inline bool ur_signal_is_fault(int sig)
+{
+	return sig == SIGSEGV || sig == SIGBUS || sig == SIGFPE || sig == SIGILL ||
+	       sig == SIGTRAP || sig == SIGABRT || sig == SIGSYS;
 }
 
 /* pthread_create() for a thread that takes no signals. Returns its errno value. Thread class: any. */

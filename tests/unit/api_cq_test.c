@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "api/device.h"
+#include "api/wait.h"
 
 static struct ibv_comp_channel *channel;
 static struct ibv_cq *armed; /* of A, on the channel */
@@ -160,7 +161,6 @@ PAIR_TEST(api_cq, arming_calls_the_thread_unless_the_program_waits_in_the_librar
 	  open_with_channel, close_with_channel)
 {
 	struct ur_device *dev = ur_device(A->ctx);
-	struct ur_api_channel *ch = UR_API(channel, channel);
 	uint32_t calls = dev->progress_nap.calls, one = dev->dedicated ? 0 : 1;
 	pthread_t t;
 
@@ -182,7 +182,7 @@ PAIR_TEST(api_cq, arming_calls_the_thread_unless_the_program_waits_in_the_librar
 		expect_wc(B, 1, IBV_WC_SUCCESS);
 		calls = dev->progress_nap.calls;
 		cr_assert_eq(uroce_req_notify_cq(armed, 0), 0);
-	} while (!ch->waits_here);
+	} while (!ur_wait_has_been_for(dev, channel->fd));
 	cr_assert_eq(dev->progress_nap.calls, calls);
 }
 

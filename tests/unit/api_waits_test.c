@@ -4,9 +4,12 @@
 #endif
 #include "api_pair.h"
 
+#include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "api/device.h"
@@ -200,6 +203,277 @@ PAIR_TEST(api_waits, a_signal_that_restarts_calls_ends_no_wait, open_both, close
 		}
 	}
 	cr_assert_eq(uroce_destroy_comp_channel(channel), 0);
+}
+
+/* WAIT-SIGNAL-01: with handlers of both kinds, which one has run decides. */
+PAIR_TEST(api_waits, a_signal_ends_the_wait_if_its_own_handler_says_so, open_both, close_both)
+{
+	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	pthread_t t;
+
+	channel = uroce_create_comp_channel(A->ctx);
+	sigaction(SIGUSR1, &sa, NULL);
+	sa.sa_flags = 0;
+	sigaction(SIGUSR2, &sa, NULL);
+	atomic_store(&signals, 0);
+	cr_assert_eq(pthread_create(&t, NULL, wait_for_completion, NULL), 0);
+	while (atomic_load(&signals) < 30) {
+		usleep(1000);
+		cr_assert_eq(pthread_kill(t, SIGUSR1), 0);
+	}
+	cr_assert_eq(pthread_tryjoin_np(t, NULL), EBUSY);
+	for (uint64_t until = now_ms() + PATIENCE_MS; now_ms() < until; usleep(1000)) {
+		void *why;
+
+		pthread_kill(t, SIGUSR2);
+		if (pthread_tryjoin_np(t, &why) == 0) {
+			cr_assert_eq((intptr_t)why, EINTR);
+			t = 0;
+			break;
+		}
+	}
+	cr_assert_eq(t, 0, "no signal ends it");
+	cr_assert_eq(uroce_destroy_comp_channel(channel), 0);
+}
+
+/* ---- uroce_wait(): EDGE-WAIT-01 ---- */
+
+#define MANY 100
+
+static void make_readable(int fd)
+{
+	uint64_t one = 1;
+
+	cr_assert_eq(write(fd, &one, sizeof(one)), sizeof(one));
+}
+
+PAIR_TEST(api_waits, descriptors_are_waited_for_as_by_poll, open_both, close_both)
+{
+	struct pollfd fds[MANY];
+	uint64_t start, count;
+
+	for (unsigned i = 0; i < MANY; i++)
+		fds[i] = (struct pollfd){.fd = eventfd(0, 0), .events = POLLIN, .revents = -1};
+	for (unsigned cnt = 1; cnt <= MANY; cnt += MANY - 1) {
+		cr_assert_eq(uroce_wait(A->ctx, fds, cnt, 0), 0);
+		cr_assert_eq(fds[cnt - 1].revents, 0);
+		start = now_ms();
+		cr_assert_eq(uroce_wait(A->ctx, fds, cnt, 20), 0);
+		cr_assert_geq(now_ms() - start, 19);
+		make_readable(fds[cnt - 1].fd);
+		cr_assert_eq(uroce_wait(A->ctx, fds, cnt, -1), 1);
+		cr_assert_eq(fds[cnt - 1].revents, POLLIN);
+		cr_assert_eq(uroce_wait(A->ctx, fds, cnt, 0), 1);
+		cr_assert_eq(read(fds[cnt - 1].fd, &count, sizeof(count)), sizeof(count));
+	}
+	make_readable(fds[3].fd);
+	make_readable(fds[70].fd);
+	cr_assert_eq(uroce_wait(A->ctx, fds, MANY, -1), 2);
+	for (unsigned i = 0; i < MANY; i++)
+		close(fds[i].fd);
+	cr_assert_eq(uroce_wait(A->ctx, fds, MANY, -1), MANY);
+	cr_assert_eq(fds[0].revents, POLLNVAL);
+	fds[0].fd = -1;
+	cr_assert_eq(uroce_wait(A->ctx, fds, 1, 1), 0, "none at all");
+	cr_assert_eq(uroce_wait(A->ctx, NULL, 0, 1), 0);
+	cr_assert_eq(uroce_wait(A->ctx, fds, (nfds_t)INT_MAX + 1, 1), -1);
+	cr_assert_eq(errno, EINVAL);
+}
+
+struct waiting {
+	int fd;
+	int rc, why;
+	short got;
+};
+
+static void *wait_on(void *arg)
+{
+	struct waiting *w = arg;
+	struct pollfd p = {.fd = w->fd, .events = POLLIN};
+
+	w->rc = uroce_wait(A->ctx, &p, 1, -1);
+	w->why = errno;
+	w->got = p.revents;
+	return w;
+}
+
+static void start_waiting(pthread_t *t, struct waiting *w)
+{
+	cr_assert_eq(pthread_create(t, NULL, wait_on, w), 0);
+}
+
+static void until_it_is(bool led, unsigned followers)
+{
+	struct ur_device *dev = ur_device(A->ctx);
+
+	for (uint64_t until = now_ms() + PATIENCE_MS;
+	     dev->led != led || dev->followers != followers;)
+		cr_assert_lt(now_ms(), until, "led: %d, followers: %u", dev->led, dev->followers);
+}
+
+/* The progress thread only ticks, so that it is the waiter that receives. */
+static void open_ticking(void)
+{
+	static const char *const ticks[] = {"worker.progress=tick", NULL};
+
+	open_side(A, ticks);
+	open_side(B, NULL);
+}
+
+PAIR_TEST(api_waits, a_thread_that_waits_makes_the_rounds, open_ticking, close_both)
+{
+	struct ibv_qp_init_attr attr = qp_attr(A, IBV_QPT_RC);
+	struct waiting w;
+	pthread_t t;
+
+	channel = uroce_create_comp_channel(A->ctx);
+	attr.recv_cq = uroce_create_cq(A->ctx, SIDE_CQE, NULL, channel, 0);
+	qa = uroce_create_qp(A->pd, &attr);
+	qb = make_qp(B, IBV_QPT_RC);
+	join(qa, qb, (struct join){0});
+	w.fd = channel->fd;
+	for (unsigned i = 0; i < 30; i++) {
+		struct ibv_cq *cq;
+		void *context;
+
+		post_recv(A, qa, i, 0, 64);
+		cr_assert_eq(uroce_req_notify_cq(attr.recv_cq, 0), 0);
+		start_waiting(&t, &w);
+		until_it_is(true, 0);
+		post(B, qb, i, IBV_WR_SEND, 0, 64);
+		join_thread(t);
+		cr_assert_eq(w.rc, 1);
+		cr_assert_eq(w.got, POLLIN);
+		until_it_is(false, 0);
+		cr_assert_eq(uroce_get_cq_event(channel, &cq, &context), 0);
+		uroce_ack_cq_events(cq, 1);
+		cr_assert_eq(next_wc_of(attr.recv_cq).wr_id, i);
+		expect_wc(B, i, IBV_WC_SUCCESS);
+	}
+	cr_assert_eq(uroce_destroy_qp(qa), 0);
+	cr_assert_eq(uroce_destroy_qp(qb), 0);
+	cr_assert_eq(uroce_destroy_cq(attr.recv_cq), 0);
+	cr_assert_eq(uroce_destroy_comp_channel(channel), 0);
+}
+
+/* EDGE-WAIT-02 */
+PAIR_TEST(api_waits, one_that_waits_follows_another, open_both, close_both)
+{
+	struct ur_device *dev = ur_device(A->ctx);
+	uint32_t calls = dev->progress_nap.calls;
+	struct waiting w[3];
+	pthread_t t[3];
+
+	for (unsigned i = 0; i < 3; i++) {
+		w[i].fd = eventfd(0, 0);
+		start_waiting(&t[i], &w[i]);
+		until_it_is(true, i);
+	}
+	cr_assert_eq(dev->progress_nap.calls, calls, "the one that leads is called");
+	for (unsigned i = 0; i < 3; i++) {
+		make_readable(w[i].fd);
+		join_thread(t[i]);
+		cr_assert_eq(w[i].rc, 1);
+		calls += i < 2;
+		cr_assert_eq(dev->progress_nap.calls, calls);
+		if (i < 2)
+			until_it_is(true, 1 - i);
+		else
+			until_it_is(false, 0);
+	}
+	for (unsigned i = 0; i < 3; i++)
+		close(w[i].fd);
+}
+
+/* EDGE-CANCEL-01 */
+PAIR_TEST(api_waits, a_waiter_that_is_cancelled_leads_no_more, open_both, close_both)
+{
+	struct waiting w[2] = {{.fd = eventfd(0, 0)}, {.fd = eventfd(0, 0)}};
+	pthread_t t[2];
+
+	for (unsigned i = 0; i < 20; i++) {
+		for (unsigned n = 0; n < 2; n++) {
+			start_waiting(&t[n], &w[n]);
+			until_it_is(true, n);
+		}
+		/* One that leads and one that follows, in either order. */
+		for (unsigned n = 0; n < 2; n++) {
+			cr_assert_eq(pthread_cancel(t[(n + i) & 1]), 0);
+			cr_assert_eq(join_thread(t[(n + i) & 1]), PTHREAD_CANCELED);
+			until_it_is(!n, 0);
+		}
+	}
+	for (unsigned n = 0; n < 2; n++)
+		close(w[n].fd);
+}
+
+PAIR_TEST(api_waits, any_signal_ends_it, open_both, close_both)
+{
+	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	struct waiting w[2] = {{.fd = eventfd(0, 0)}, {.fd = eventfd(0, 0)}};
+	pthread_t t[2];
+
+	sigaction(SIGUSR1, &sa, NULL);
+	for (unsigned n = 0; n < 2; n++) {
+		start_waiting(&t[n], &w[n]);
+		until_it_is(true, n);
+	}
+	/* One signal, whatever the thread is doing. */
+	for (unsigned n = 0; n < 2; n++) {
+		pthread_kill(t[n], SIGUSR1);
+		join_thread(t[n]);
+		cr_assert_eq(w[n].rc, -1);
+		cr_assert_eq(w[n].why, EINTR);
+	}
+	until_it_is(false, 0);
+	for (unsigned i = 0; i < 2000; i++) {
+		start_waiting(&t[0], &w[0]);
+		until_it_is(true, 0);
+		pthread_kill(t[0], SIGUSR1);
+		join_thread(t[0]);
+		cr_assert_eq(w[0].why, EINTR);
+	}
+	for (unsigned n = 0; n < 2; n++)
+		close(w[n].fd);
+}
+
+/* EDGE-WAIT-03. The thread that leads is asleep in a handler of its own, and makes no rounds. */
+static atomic_bool in_handler, may_leave;
+
+static void stay(int sig)
+{
+	atomic_store(&in_handler, true);
+	while (!atomic_load(&may_leave))
+		usleep(1000);
+}
+
+PAIR_TEST(api_waits, an_endpoint_whose_leader_is_gone_lives, open_both, close_both)
+{
+	struct sigaction sa = {.sa_handler = stay};
+	struct waiting w = {.fd = eventfd(0, 0)};
+	pthread_t t;
+
+	qa = make_qp(A, IBV_QPT_RC);
+	qb = make_qp(B, IBV_QPT_RC);
+	join(qa, qb, (struct join){0});
+	sigaction(SIGUSR1, &sa, NULL);
+	start_waiting(&t, &w);
+	until_it_is(true, 0);
+	pthread_kill(t, SIGUSR1);
+	while (!atomic_load(&in_handler))
+		usleep(1000);
+	/* A's application makes no round. */
+	for (unsigned i = 0; i < 5; i++) {
+		post(B, qb, i, IBV_WR_RDMA_READ, 0, 64);
+		for (struct ibv_wc wc; uroce_poll_cq(B->cq, 1, &wc) == 0;)
+			usleep(100);
+	}
+	atomic_store(&may_leave, true);
+	join_thread(t);
+	cr_assert_eq(w.why, EINTR);
+	close(w.fd);
+	cr_assert_eq(uroce_destroy_qp(qa), 0);
+	cr_assert_eq(uroce_destroy_qp(qb), 0);
 }
 
 /* CONTEXT-ABANDON-01 */

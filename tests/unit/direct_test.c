@@ -457,6 +457,21 @@ Test(direct, an_end_that_sleeps_says_so)
 	cr_assert_not(ur_direct_must_wake(&peer.ring));
 }
 
+/* The second one goes to sleep after the first was woken, and before that is awake. */
+Test(direct, each_thread_that_goes_to_sleep_is_woken)
+{
+	ur_direct_set_sleep(&d, true);
+	cr_assert(ur_direct_must_wake(&peer.ring));
+	ur_direct_set_woken(&peer.ring);
+	cr_assert_not(ur_direct_must_wake(&peer.ring));
+	ur_direct_set_sleep(&d, true);
+	cr_assert(ur_direct_must_wake(&peer.ring));
+	ur_direct_set_sleep(&d, false);
+	cr_assert(ur_direct_must_wake(&peer.ring), "the first one is awake");
+	ur_direct_set_sleep(&d, false);
+	cr_assert_not(ur_direct_must_wake(&peer.ring));
+}
+
 /* ---- receive ---- */
 
 static unsigned receive(struct ur_pkt *pkts, unsigned n)

@@ -119,6 +119,40 @@ Test(memif_wake, the_flag_is_clear_while_it_is_armed)
 	cr_expect_eq(*FLAGS, 1);
 }
 
+Test(memif_wake, what_was_written_before_ends_no_sleep)
+{
+	struct pollfd p[4];
+	uint64_t one = 1;
+
+	connect_client();
+	cr_assert_eq(write(event_fd, &one, 8), 8);
+	cr_assert_eq(ur_memif_wake_arm(&client, 1, p, 4), 1);
+	cr_expect_eq(poll(p, 1, 0), 0);
+	/* But no thread that sleeps loses what is for it. */
+	cr_assert_eq(write(event_fd, &one, 8), 8);
+	cr_assert_eq(ur_memif_wake_arm(&client, 1, p + 1, 3), 1);
+	cr_expect_eq(poll(p, 2, 0), 2);
+}
+
+Test(memif_wake, the_flag_is_clear_until_the_last_thread_is_awake)
+{
+	struct pollfd p[4];
+
+	connect_client();
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(ur_memif_wake_arm(&client, 1, p, 4), 1);
+	for (int i = 0; i < 2; i++) {
+		ur_memif_wake_disarm(&client);
+		cr_expect_eq(*FLAGS, 0);
+	}
+	ur_memif_wake_disarm(&client);
+	cr_expect_eq(*FLAGS, 1);
+	ur_memif_wake_disarm(&client);
+	cr_assert_eq(ur_memif_wake_arm(&client, 1, p, 4), 1);
+	ur_memif_wake_disarm(&client);
+	cr_expect_eq(*FLAGS, 1, "one too many, after another connection, does not count");
+}
+
 Test(memif_wake, other_ends_and_queues_stay_as_they_are)
 {
 	struct ur_memif_end other = client;

@@ -134,6 +134,8 @@ Test(rest, spins_after_a_packet_then_sleeps_in_growing_steps)
 	uint64_t now = T0;
 
 	ur_rest_init(&r, false);
+	ur_rest_after(&r, now - UR_REST_DENSE_NS + 1, 1);
+	ur_rest_after(&r, now - 1, 0);
 	cr_expect_eq(ur_rest_after(&r, now, 3), 0);
 	cr_expect_eq(ur_rest_after(&r, now + UR_REST_SPIN_NS - 1, 0), 0);
 	now += UR_REST_SPIN_NS;
@@ -150,6 +152,28 @@ Test(rest, spins_after_a_packet_then_sleeps_in_growing_steps)
 	cr_expect_eq(ur_rest_stand_back(&r), UR_REST_STAND_NS);
 }
 
+/* The next one may be far. */
+Test(rest, a_packet_that_comes_alone_does_not_make_it_spin)
+{
+	struct ur_rest r;
+
+	ur_rest_init(&r, false);
+	for (int i = 0; i < 10; i++) {
+		uint64_t now = T0 + i * (uint64_t)(UR_REST_DENSE_NS + 1);
+
+		cr_expect_eq(ur_rest_after(&r, now, 1), 0, "the answer is to be sent");
+		cr_expect_eq(ur_rest_after(&r, now + 1, 1), 0, "it is");
+		cr_expect_eq(ur_rest_after(&r, now + 2, 0), UR_REST_STEP_NS);
+	}
+	for (int i = 0; i < 10; i++) {
+		uint64_t now = T0 + 10 * (uint64_t)UR_REST_DENSE_NS + i * UR_REST_ANSWER_NS;
+
+		ur_rest_after(&r, now, 1);
+		cr_expect_eq(ur_rest_after(&r, now + 1, 0), 0,
+			     "packets that come one after the other do");
+	}
+}
+
 Test(rest, does_not_spin_before_the_first_packet)
 {
 	struct ur_rest r;
@@ -163,9 +187,10 @@ Test(rest, never_spins_on_a_single_cpu)
 	struct ur_rest r;
 
 	ur_rest_init(&r, true);
-	cr_expect_eq(ur_rest_after(&r, T0, 5), UR_REST_STEP_NS);
-	cr_expect_eq(ur_rest_after(&r, T0 + 1, 5), UR_REST_STEP_NS);
-	cr_expect_eq(ur_rest_after(&r, T0 + 2, 0), 2 * UR_REST_STEP_NS);
+	cr_expect_eq(ur_rest_after(&r, T0, 5), 0, "the answer is sent");
+	cr_expect_eq(ur_rest_after(&r, T0 + 1, 5), 0);
+	cr_expect_eq(ur_rest_after(&r, T0 + 2, 0), UR_REST_STEP_NS);
+	cr_expect_eq(ur_rest_after(&r, T0 + 3, 0), 2 * UR_REST_STEP_NS);
 }
 
 /*

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <criterion/criterion.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -40,9 +43,54 @@ Test(wake, the_port_ends_the_sleep)
 
 	/* At once, on a machine however busy: several sleeps would take seconds. */
 	for (int i = 0; i < 50; i++)
-		cr_expect(ur_wake_wait(&wake, LONG_NS));
+		cr_expect(ur_wake_wait(&wake, NULL, 0, LONG_NS, NULL));
 	cr_expect_lt(now_ns() - start_ns, (uint64_t)25 * LONG_NS);
 	close(fd);
+}
+
+/* EDGE-WAIT-01 */
+Test(wake, a_descriptor_of_the_callers_ends_the_sleep)
+{
+	int fd = eventfd(0, 0), own = eventfd(1, 0);
+	struct ur_wake wake = wake_of(fd);
+	struct pollfd all[1 + UR_WAKE_FDS_MAX] = {{.fd = own, .events = POLLIN}};
+	uint64_t start_ns = now_ns(), one = 1;
+
+	for (int i = 0; i < 50; i++) {
+		cr_expect_eq(ur_wake_wait(&wake, all, 1, LONG_NS, NULL), 0);
+		cr_expect_eq(all[0].revents, POLLIN);
+	}
+	cr_expect_lt(now_ns() - start_ns, (uint64_t)25 * LONG_NS);
+	cr_assert_eq(read(own, &one, sizeof(one)), sizeof(one));
+	cr_expect_eq(ur_wake_wait(&wake, all, 1, SHORT_NS, NULL), 0);
+	cr_expect_eq(all[0].revents, 0);
+	cr_assert_eq(write(fd, &one, sizeof(one)), sizeof(one));
+	cr_expect_eq(ur_wake_wait(&wake, all, 1, LONG_NS, NULL), 1, "the port");
+	cr_expect_eq(all[0].revents, 0);
+	/* One of the port's that fails ends no sleep but its own. */
+	close(wake.fd[0].fd);
+	cr_expect_eq(ur_wake_wait(&wake, all, 1, LONG_NS, NULL), 0);
+	cr_expect_eq(wake.fd[0].fd, -1);
+	close(own);
+}
+
+static void on_signal(int sig)
+{
+}
+
+Test(wake, a_signal_ends_the_sleep)
+{
+	struct ur_wake wake = wake_of(eventfd(0, 0));
+	struct itimerval often = {{0, 10000}, {0, 10000}}, off = {0};
+	int rc;
+
+	signal(SIGALRM, on_signal);
+	setitimer(ITIMER_REAL, &often, NULL);
+	do
+		rc = ur_wake_wait(&wake, NULL, 0, LONG_NS, NULL);
+	while (!rc);
+	cr_expect_eq(rc, -EINTR);
+	setitimer(ITIMER_REAL, &off, NULL);
 }
 
 Test(wake, without_a_packet_it_sleeps_as_long_as_asked)
@@ -51,7 +99,7 @@ Test(wake, without_a_packet_it_sleeps_as_long_as_asked)
 	struct ur_wake wake = wake_of(fd);
 	uint64_t start_ns = now_ns();
 
-	cr_expect_not(ur_wake_wait(&wake, SHORT_NS));
+	cr_expect_not(ur_wake_wait(&wake, NULL, 0, SHORT_NS, NULL));
 	cr_expect_geq(now_ns() - start_ns, SHORT_NS);
 	close(fd);
 }
@@ -62,10 +110,10 @@ Test(wake, a_socket_that_fails_is_not_waited_for_again)
 	uint64_t start_ns = now_ns();
 
 	close(wake.fd[0].fd);
-	cr_expect_not(ur_wake_wait(&wake, LONG_NS));
+	cr_expect_not(ur_wake_wait(&wake, NULL, 0, LONG_NS, NULL));
 	cr_expect_eq(wake.fd[0].fd, -1);
 	start_ns = now_ns();
-	cr_expect_not(ur_wake_wait(&wake, SHORT_NS));
+	cr_expect_not(ur_wake_wait(&wake, NULL, 0, SHORT_NS, NULL));
 	cr_expect_geq(now_ns() - start_ns, SHORT_NS);
 }
 
@@ -107,13 +155,13 @@ Test(wake, finds_the_queues_of_a_tap)
 	ur_wake_find(&wake, &before, &cfg);
 	cr_assert_eq(wake.cnt, 1);
 	cr_expect_eq(wake.fd[0].fd, fd);
-	cr_expect_not(ur_wake_wait(&wake, SHORT_NS));
+	cr_expect_not(ur_wake_wait(&wake, NULL, 0, SHORT_NS, NULL));
 	/* A link that goes up sends router solicitations, or what else its host likes. */
 	control = socket(AF_INET, SOCK_DGRAM, 0);
 	ifr.ifr_flags = IFF_UP;
 	cr_assert_eq(ioctl(control, SIOCSIFFLAGS, &ifr), 0);
 	for (int i = 0; i < 30 && wake.fd[0].revents != POLLIN; i++)
-		ur_wake_wait(&wake, LONG_NS);
+		ur_wake_wait(&wake, NULL, 0, LONG_NS, NULL);
 	cr_expect_eq(wake.fd[0].revents, POLLIN);
 	close(control);
 	close(other);
@@ -136,5 +184,5 @@ Test(wake, the_end_of_a_memif_port_is_as_its_arguments_say)
 	cr_expect(ur_wake_is_possible(&wake));
 	/* Without a peer there is nobody to be woken by. */
 	cr_expect_not(ur_wake_arm(&wake, 1, -1));
-	cr_expect_not(ur_wake_wait(&wake, SHORT_NS));
+	cr_expect_not(ur_wake_wait(&wake, NULL, 0, SHORT_NS, NULL));
 }
