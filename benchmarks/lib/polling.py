@@ -9,7 +9,7 @@ from .engine import parse_callgrind
 from .host import Failure
 
 TARGET = "tests/programs/life"
-SLEEP = re.compile(r"clock_nanosleep|ur_nap\b")  # of lib/api/progress.c
+SLEEP = re.compile(r"clock_nanosleep|ppoll|ur_nap\b")  # of lib/api/progress.c and adaptive.c
 SECONDS = 300
 # While a program polls, the thread wakes once in UR_REST_MAX_NS (lib/edge/rest.h).
 WAKES_PER_SECOND = 1000
