@@ -5,6 +5,7 @@
 #include "api/device.h"
 #include "api/wait.h"
 #include "api/word.h"
+#include "thread/cancelled.h"
 #include "wire/assert.h"
 
 /* ---- the engine's sink: called on workers ---- */
@@ -194,6 +195,7 @@ static void leave(void *context)
 {
 	struct ur_context *c = context;
 
+	ur_cancelled();
 	ur_device_waiter_leave(&c->waiters, &c->dev->async_lock);
 }
 

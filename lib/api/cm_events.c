@@ -7,6 +7,7 @@
 #include "api/cm_priv.h"
 #include "api/wait.h"
 #include "api/word.h"
+#include "thread/cancelled.h"
 
 #define LOOKS 500 /* without work, before a thread that waits sleeps */
 
@@ -332,6 +333,7 @@ static void leave(void *channel)
 {
 	struct uroce_event_channel *ch = channel;
 
+	ur_cancelled();
 	ur_device_waiter_leave(&ch->waiters, &ch->dev->cm->lock);
 }
 

@@ -7,6 +7,7 @@
 #include "api/device.h"
 #include "api/progress.h"
 #include "api/wait.h"
+#include "thread/cancelled.h"
 #include "wire/assert.h"
 
 #define CQE_MAX (1 << 20)
@@ -284,6 +285,7 @@ static void leave(void *channel)
 {
 	struct ur_api_channel *ch = channel;
 
+	ur_cancelled();
 	ur_device_waiter_leave(&ch->waiters, &ch->lock);
 }
 

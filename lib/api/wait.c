@@ -14,6 +14,7 @@
 #include "api/adaptive.h"
 #include "api/device.h"
 #include "api/progress.h"
+#include "thread/cancelled.h"
 #include "thread/thread.h"
 
 #define IDLE_SPINS    2000
@@ -118,6 +119,7 @@ static void give_up(void *wait)
 {
 	struct wait *w = wait;
 
+	ur_cancelled();
 	ur_cancel_off();
 	if (w->leads) {
 		ur_adaptive_end_sleep(&w->adaptive);

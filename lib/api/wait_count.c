@@ -16,6 +16,7 @@
 #include "api/device.h"
 #include "api/progress.h"
 #include "thread/busy.h"
+#include "thread/cancelled.h"
 #include "thread/thread.h"
 #include "wire/assert.h"
 
@@ -135,6 +136,7 @@ static void close_timer(void *timer)
 {
 	int fd = *(int *)timer, why = errno;
 
+	ur_cancelled();
 	if (fd >= 0)
 		close(fd);
 	errno = why;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "rdmacm/cm.h"
+#include "thread/cancelled.h"
 #include "thread/thread.h"
 
 #define LOOKS	 200 /* before a thread that waits for an event sleeps */
@@ -251,8 +252,10 @@ static bool enter(struct ur_cm_channel *ch)
 static void leave(void *arg)
 {
 	struct ur_cm_channel *ch = arg;
-	int state = ur_cm_enter();
+	int state;
 
+	ur_cancelled();
+	state = ur_cm_enter();
 	ch->waiters--;
 	free_unused(ch);
 	ur_cm_leave(state);

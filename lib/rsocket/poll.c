@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "rsocket/dgram.h"
+#include "thread/cancelled.h"
 #include "thread/thread.h"
 
 #define NEAR 32 /* descriptors for which the stack has room */
@@ -169,6 +170,7 @@ static void end_call(void *arg)
 /* The thread was cancelled in its sleep. */
 static void give_up(void *arg)
 {
+	ur_cancelled();
 	ur_cancel_off();
 	end_call(arg);
 }

@@ -3,6 +3,7 @@
 
 #include "rsocket/dgram.h"
 #include "thread/busy.h"
+#include "thread/cancelled.h"
 #include "thread/thread.h"
 #include "uroce/uroce.h"
 
@@ -82,6 +83,7 @@ static void give_up(void *arg)
 {
 	struct ur_rs_call *c = arg;
 
+	ur_cancelled();
 	c->cancel = ur_cancel_off();
 	pthread_mutex_lock(&c->rs->lock);
 	ur_rs_end_sleep(c->rs, c->want, c->wakes);
