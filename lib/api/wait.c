@@ -261,7 +261,7 @@ static int wait_inline(struct wait *w)
 	return n;
 }
 
-static int wait_dedicated(struct pollfd *fds, unsigned cnt, uint64_t timeout_ns)
+static int wait_without_rounds(struct pollfd *fds, unsigned cnt, uint64_t timeout_ns)
 {
 	struct timespec most = {.tv_sec = (time_t)(timeout_ns / NS_PER_S),
 				.tv_nsec = (long)(timeout_ns % NS_PER_S)};
@@ -276,7 +276,7 @@ int ur_device_wait_fds(struct ur_device *dev, struct pollfd *fds, unsigned cnt, 
 	int n;
 
 	if (dev->dedicated || ur_worker_is_the_parents())
-		return wait_dedicated(fds, cnt, timeout_ns);
+		return wait_without_rounds(fds, cnt, timeout_ns);
 	if (cnt > NEAR) {
 		w.owned = w.fds = calloc(cnt + ROOM, sizeof(*fds));
 		if (!w.owned) {

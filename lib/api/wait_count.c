@@ -105,7 +105,7 @@ static bool are_of_one_kind(void)
 }
 
 /*
- * After a signal. Its handler may have been for one time; and without any handler it was a signal of the C library's. One that was added since is taken
+ * After a signal. Its handler may have been for one time; and without any handler it was a signal of the C library's. A handler that was added since is taken
  * for the one that ran.
  */
 static bool begins_again(void)
@@ -117,7 +117,7 @@ static bool begins_again(void)
 }
 
 /*
- * Sleeps in read(), which the kernel begins again after a signal whose handler has SA_RESTART, and ends with EINTR after another.
+ * Sleeps in read(). The kernel restarts it after a signal whose handler has SA_RESTART; any other signal ends it with EINTR.
  * The descriptor is the caller's, -1 at first.
  */
 static int sleep_in_read(int *timer)

@@ -64,9 +64,9 @@ void ur_wake_disarm(struct ur_wake *wake);
 
 /*
  * Sleeps for `ns` nanoseconds, less than a second, or until a descriptor of the port becomes readable: then it returns 1; otherwise 0, or a negative errno, as of ppoll(). A
- * descriptor of the driver that reports anything else, as when its interface goes down, is not waited for again. The sleep also ends by one of
- * the caller's own descriptors, whose revents are set as by ppoll(); behind them there is room for UR_WAKE_FDS_MAX more. NULL, 0: it has none. `mask`: of signals, while it
- * sleeps, or NULL. Disarms.
+ * descriptor of the driver that reports anything else, as when its interface goes down, is not waited for again. One of the caller's own
+ * descriptors ends the sleep, too; their revents are set as by ppoll(), and behind them there is room for UR_WAKE_FDS_MAX more. NULL, 0: it has none. `mask`: the signal
+ * mask during the sleep, or NULL. Disarms.
  */
 int ur_wake_wait(struct ur_wake *wake, struct pollfd *own, unsigned own_cnt, uint64_t ns,
 		 const sigset_t *mask);

@@ -86,7 +86,7 @@ static void catch_up(struct ur_cq *cq, uint32_t tail)
 }
 
 /*
- * The caller of ur_cq_arm() may want to raise the event as well: whoever disarms the CQ does. A completion raises it even if another thread has polled it
+ * The caller of ur_cq_arm() may want to raise the event as well: the one that disarms the CQ does. A completion raises it even if another thread has polled it
  * meanwhile.
  */
 static enum ur_cq_push notify(struct ur_cq *cq, uint32_t tail)
