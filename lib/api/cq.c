@@ -242,6 +242,17 @@ static void post_event(struct ur_api_cq *cq)
 	pthread_mutex_unlock(&ch->lock);
 }
 
+void ur_api_cq_note_use(struct ur_api_cq *cq, unsigned use)
+{
+	struct ur_device *dev = ur_device(cq->base.context);
+
+	if (atomic_load_explicit(&cq->uses, memory_order_relaxed) & use)
+		return;
+	if ((atomic_fetch_or(&cq->uses, use) | use) == (UR_CQ_USE_BOTH | UR_CQ_USE_EVENTS))
+		for (unsigned i = 0; i < dev->worker_cnt; i++)
+			ur_worker_put_acks_first(dev->workers[i]);
+}
+
 int uroce_req_notify_cq(struct ibv_cq *base, int solicited_only)
 {
 	struct ur_api_cq *cq = UR_API(cq, base);
@@ -249,6 +260,7 @@ int uroce_req_notify_cq(struct ibv_cq *base, int solicited_only)
 	/* Without a channel there are no events. */
 	if (!base->channel)
 		return 0;
+	ur_api_cq_note_use(cq, UR_CQ_USE_EVENTS);
 	/* The application is about to sleep: no post may wait for its next call. */
 	ur_device_stop_gathering(ur_device(base->context));
 	/* Completions that have come since the last event raise one at once. */

@@ -140,6 +140,12 @@ struct ur_api_channel {
 	struct ur_waiters waiters;	/* under lock */
 };
 
+/* What a CQ has been used for. */
+enum {
+	UR_CQ_USE_BOTH = 1,   /* as the send and the receive CQ of a queue pair */
+	UR_CQ_USE_EVENTS = 2, /* events were asked for */
+};
+
 struct ur_api_cq {
 	union {
 		struct ibv_cq base;
@@ -152,6 +158,7 @@ struct ur_api_cq {
 	void *ring;		     /* of the last resize, or NULL; under lock */
 	struct ur_api_pd *parent;    /* domain that it was created in, or NULL */
 	uint32_t refs;		     /* QPs */
+	_Atomic unsigned uses;	     /* UR_CQ_USE_ */
 	_Atomic bool cross_cqe_lost; /* a cross-worker CQE was lost: all later ones are dropped */
 	uint32_t events_ready;	     /* under the channel's lock */
 	uint32_t events_got;	     /* under the channel's lock */
@@ -312,6 +319,8 @@ void ur_async_raise(struct ur_device *dev, enum ibv_event_type type, void *objec
 void ur_api_cq_forget(struct ur_api_cq *cq, struct ur_qpn qpn);
 /* Called when an armed CQ gets a completion: wakes the threads that wait on its channel. */
 void ur_api_cq_notify(struct ur_api_cq *cq);
+/* Another use of the CQ begins. With both, EDGE-ACK-04 holds for the workers of the device. Thread class: any. */
+void ur_api_cq_note_use(struct ur_api_cq *cq, unsigned use);
 /* Telemetry (stats.c). */
 void ur_stats_register(struct ur_device *dev);
 void ur_stats_unregister(struct ur_device *dev);

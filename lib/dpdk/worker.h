@@ -70,6 +70,9 @@ unsigned ur_worker_poll(struct ur_worker *w);
  */
 unsigned ur_worker_serve(struct ur_worker *w, bool may_be_answered, bool *in_way);
 
+/* EDGE-ACK-04, from now on. Thread class: any. */
+void ur_worker_put_acks_first(struct ur_worker *w);
+
 /* EDGE-ACK-03: a completion of this worker has raised an event. Thread class: the worker. */
 void ur_worker_event_raised(struct ur_worker *w);
 

@@ -525,7 +525,7 @@ static unsigned output(struct ur_round *r, bool posted)
 	bool slow = ur_rate_limits(&r->rate), acks_last = !slow && acks_join(r);
 	unsigned total = 0, n, cap;
 
-	posted = posted && !acks_last;
+	posted = posted && !acks_last && !ur_ack_wait_is_first(&r->ack_wait);
 	if (posted)
 		ur_ack_wait_posted(&r->ack_wait, ur_engine_owes(r->engine));
 	else

@@ -119,6 +119,12 @@ static inline void ur_round_send_acks(struct ur_round *r)
 	ur_ack_wait_posted(&r->ack_wait, true);
 }
 
+/* EDGE-ACK-04, from now on. Thread class: any. */
+static inline void ur_round_put_acks_first(struct ur_round *r)
+{
+	ur_ack_wait_put_first(&r->ack_wait);
+}
+
 /* EDGE-ACK-03: a completion has raised an event. ACKs that are owed leave in the same round. */
 static inline void ur_round_event_raised(struct ur_round *r)
 {
@@ -126,7 +132,8 @@ static inline void ur_round_event_raised(struct ur_round *r)
 }
 
 /*
- * Only sends. `posted`: only requests and responses, see ur_engine_output_posted(), unless ACKs leave with them (EDGE-ACK-02).
+ * Only sends. `posted`: only requests and responses, see ur_engine_output_posted(), unless ACKs leave with them (EDGE-ACK-02,
+ * EDGE-ACK-04).
  * Returns the packets made by the engine.
  */
 unsigned ur_round_output(struct ur_round *r, uint64_t now_ns, bool posted);

@@ -6,7 +6,7 @@
 
 #define REJECT_CONSUMER 28 /* IBTA chapter 12.6.7.2 */
 #define SIDR_REFUSED	2  /* IBTA chapter 12.11.2 */
-#define DEFAULT_RETRIES 7
+#define RETRIES_MAX	7
 /* qperf and perftest tell their client to connect before they listen. */
 #define PATIENCE 2
 
@@ -26,8 +26,8 @@ static int take_param(const struct ur_cm_id *id, const struct rdma_conn_param *p
 	*to = (struct uroce_conn_param){
 		.responder_resources = RDMA_MAX_RESP_RES,
 		.initiator_depth = RDMA_MAX_INIT_DEPTH,
-		.retry_count = DEFAULT_RETRIES,
-		.rnr_retry_count = DEFAULT_RETRIES,
+		.retry_count = RETRIES_MAX,
+		.rnr_retry_count = RETRIES_MAX,
 		.timeout = id->ack_timeout,
 		.min_rnr_timer = 12, /* 0.64 ms */
 		.srq = id->id.srq != NULL,
@@ -36,8 +36,9 @@ static int take_param(const struct ur_cm_id *id, const struct rdma_conn_param *p
 		return 0;
 	to->private_data = p->private_data;
 	to->private_data_len = p->private_data_len;
-	to->retry_count = p->retry_count & 7;
-	to->rnr_retry_count = p->rnr_retry_count & 7;
+	/* CM-RETRY-01 */
+	to->retry_count = p->retry_count < RETRIES_MAX ? p->retry_count : RETRIES_MAX;
+	to->rnr_retry_count = p->rnr_retry_count < RETRIES_MAX ? p->rnr_retry_count : RETRIES_MAX;
 	to->responder_resources = p->responder_resources;
 	to->initiator_depth = p->initiator_depth;
 	/* More than the device has is an error, but the greatest number asks for what there is. */

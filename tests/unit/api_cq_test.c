@@ -334,6 +334,52 @@ PAIR_TEST(api_cq_plain, the_inline_functions_of_verbs_h_work, open_both, close_b
 	cr_assert_eq(uroce_destroy_qp(b), 0);
 }
 
+/* Runs no workers but those of the queue's endpoint. */
+static struct ibv_wc next_wc_alone(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+
+	for (uint64_t until = now_ms() + PATIENCE_MS; uroce_poll_cq(cq, 1, &wc) != 1;)
+		cr_assert_lt(now_ms(), until);
+	cr_assert_eq(wc.status, IBV_WC_SUCCESS);
+	return wc;
+}
+
+/* EDGE-ACK-04. Whichever comes first, the event or the queue pair that uses the queue for both. */
+PAIR_TEST(api_cq_plain, what_was_sent_completes_before_it_is_answered, open_both, close_both)
+{
+	for (unsigned armed_first = 0; armed_first < 2; armed_first++) {
+		struct ibv_qp_init_attr attr = qp_attr(B, IBV_QPT_RC);
+		struct ibv_comp_channel *ch = uroce_create_comp_channel(B->ctx);
+		struct ibv_cq *cq = uroce_create_cq(B->ctx, SIDE_CQE, NULL, ch, 0);
+
+		attr.send_cq = attr.recv_cq = cq;
+		qa = make_qp(A, IBV_QPT_RC);
+		if (armed_first)
+			cr_assert_eq(uroce_req_notify_cq(cq, 0), 0);
+		qb = uroce_create_qp(B->pd, &attr);
+		cr_assert_not_null(qb);
+		if (!armed_first)
+			cr_assert_eq(uroce_req_notify_cq(cq, 0), 0);
+		join(qa, qb, (struct join){0});
+		for (unsigned i = 0; i < 20; i++) {
+			post_recv(A, qa, i, 0, 64);
+			post_recv(B, qb, i, 0, 64);
+			post(A, qa, i, IBV_WR_SEND, 0, 64);
+			cr_assert_eq(next_wc_alone(cq).opcode, IBV_WC_RECV);
+			post(B, qb, i, IBV_WR_SEND, 0, 64);
+			cr_assert_eq(next_wc_alone(A->cq).opcode, IBV_WC_SEND);
+			cr_assert_eq(next_wc_alone(A->cq).opcode, IBV_WC_RECV);
+			cr_assert_eq(next_wc_alone(cq).opcode, IBV_WC_SEND);
+		}
+		cr_assert_eq(uroce_destroy_qp(qa), 0);
+		cr_assert_eq(uroce_destroy_qp(qb), 0);
+		cq->comp_events_completed = UR_API(cq, cq)->events_got;
+		cr_assert_eq(uroce_destroy_cq(cq), 0);
+		cr_assert_eq(uroce_destroy_comp_channel(ch), 0);
+	}
+}
+
 PAIR_TEST(api_cq_plain, wrong_arguments_make_no_cq, open_both, close_both)
 {
 	struct ibv_comp_channel *ch = uroce_create_comp_channel(B->ctx);

@@ -37,6 +37,28 @@ Test(rdmacm, connects_with_private_data_in_fields_of_the_messages_sizes)
 	drop(&p);
 }
 
+/* CM-RETRY-01 */
+Test(rdmacm, more_retries_than_there_can_be_are_as_many_as_there_can_be)
+{
+	struct rdma_conn_param many = {.retry_count = 10, .rnr_retry_count = 200};
+	struct rdma_cm_id *listener = listen_at(IP_B, RDMA_PS_TCP, 0),
+			  *a = resolve(IP_B, RDMA_PS_TCP), *b;
+	struct rdma_cm_event *e;
+
+	make_qp(a);
+	cr_assert_eq(rdma_connect(a, &many), 0);
+	e = next_event(ch[B], RDMA_CM_EVENT_CONNECT_REQUEST);
+	b = e->id;
+	cr_expect_eq(e->param.conn.retry_count, 7);
+	cr_expect_eq(e->param.conn.rnr_retry_count, 7);
+	rdma_ack_cm_event(e);
+	cr_assert_eq(rdma_reject(b, NULL, 0), 0);
+	expect_status(ch[A], RDMA_CM_EVENT_REJECTED, 28);
+	free_id(a);
+	free_id(b);
+	free_id(listener);
+}
+
 /* The kernel waits for the program's call before it answers a DREQ; it never fails. */
 Test(rdmacm, disconnect_succeeds_after_the_peers)
 {

@@ -223,6 +223,24 @@ Test(round_ack, an_ack_waits_for_one_burst_at_most)
 	expect_sent(expected);
 }
 
+/* EDGE-ACK-04. tgtd closes a connection on which it sees an answer before it sees that what is answered has been sent. */
+Test(round_ack, an_ack_is_ahead_of_the_answer_of_a_program_with_events)
+{
+	ur_round_put_acks_first(&r);
+	for (unsigned i = 0; i < 3; i++) {
+		take_write();
+		if (i)
+			cr_assert(ur_round_keep_ack(&r));
+		answer();
+		expect_sent("AW,");
+		end_ack(e, END_SQ_PSN + i, 0x1f, i + 1);
+		end_expect_wc(e, i, IBV_WC_SUCCESS);
+	}
+	take_write();
+	poll_after(WAIT_NS);
+	expect_sent("A,");
+}
+
 /* EDGE-ACK-03. Programs expect the completion of a request before the answer to it, as ib_send_lat -e does, whose CQs share a channel. */
 Test(round_ack, an_ack_leaves_in_the_round_that_has_raised_an_event)
 {
