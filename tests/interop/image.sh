@@ -13,10 +13,11 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 packages=(kmod iproute2 procps ethtool tcpdump libibverbs1 ibverbs-providers ibverbs-utils librdmacm1
 	rdmacm-utils libisal2 libpcap0.8 libbsd0 libjansson4 libmnl0 libmicrohttpd12 libnuma1
 	librte-bus-pci23 librte-bus-vdev23 librte-cfgfile23 librte-mempool-ring23 librte-net-af-packet23
-	librte-net-af-xdp23 librte-net-e1000-23 librte-net-ring23 librte-net-virtio23 perftest qperf)
+	librte-net-af-xdp23 librte-net-e1000-23 librte-net-ring23 librte-net-virtio23 perftest qperf open-iscsi)
 # Modules for the guest; their dependencies are added. Those of the first line are needed to mount the userland.
 boot_modules=(virtio_pci virtio_blk virtio_console virtio_net virtio_rng squashfs overlay 9p 9pnet_virtio)
-modules=(rdma_rxe crc32_generic crc32-pclmul ib_uverbs rdma_ucm ib_umad veth bridge tun 8021q vfio-pci sch_netem)
+modules=(rdma_rxe crc32_generic crc32-pclmul ib_uverbs rdma_ucm ib_umad veth bridge tun 8021q vfio-pci sch_netem
+	ib_iser sd_mod ib_isert crc32c_generic)
 
 die()
 {
@@ -64,6 +65,7 @@ userland()
 	rm -rf "$tree"/usr/share/{doc,man,locale} "$tree"/var/{cache,lib}/apt/*
 	mkdir -p "$tree"/mnt/{control,share}
 	install -m 755 "$here/guest/init" "$tree/sbin/guest-init"
+	install -m 755 "$here"/guest/iser-* "$tree/usr/sbin"
 	rm -f "$dir/userland.squashfs"
 	quiet mksquashfs "$tree" "$dir/userland.squashfs.new" -noI -noD -noF -noX -no-progress -all-root
 	mv "$dir/userland.squashfs.new" "$dir/userland.squashfs"

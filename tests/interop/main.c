@@ -7,6 +7,9 @@
  * if any failed. The second serves each connection in a process of its own: a scenario, or a
  * command line.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* accept4 */
+#endif
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -153,7 +156,7 @@ static int serve(const char *port)
 	}
 	signal(SIGCHLD, SIG_IGN);
 	for (;;) {
-		client = accept(fd, NULL, NULL);
+		client = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 		if (client < 0)
 			continue;
 		if (fork() == 0) {

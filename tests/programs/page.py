@@ -23,7 +23,10 @@ RELEASES = {"bookworm": "Debian 12", "trixie": "Debian 13", "noble": "Ubuntu 24.
 SHOWN = {"-p {port}": "", "-lp {port}": "", "-B {port}": "", "-P {port}": "", "{peer}": "SERVER", "{address}": "SERVER", "{own}": "CLIENT", "{gid}": "GID",
          "{run}": "uroce-run ...", "{mpi}": "PROGRAM", "{tests}/hpcc ": "", "sh {tests}/rcopy.sh {tests}/pyverbs.txt SERVER {dir}/copy": "rcopy FILE SERVER:FILE",
          "-o {dir}/got -w %{{size_download}} ": "", "SERVER:{port}": "SERVER",
-         "--allow-run-as-root --oversubscribe ": ""}
+         "--allow-run-as-root --oversubscribe ": "", "env DAT_OVERRIDE={tests}/dat/CLIENT.conf ": "", "--thread ": "", "--port={port} ": "",
+         "sh {tests}/iser_disk.sh iser": "qemu-io -f raw -c write ... -c read ... iser", "env iser-initiator SERVER {port}": "iscsiadm --interface iser --login; dd",
+         "python3 {tests}/migrate.py source {dir} SERVER": "qemu-system-x86_64, migrate rdma:SERVER", "rdma:SERVER pin": "rdma:SERVER, rdma-pin-all",
+         "disk/1 {dir}": "disk/1"}
 
 
 def release_ways(row, release):
