@@ -209,6 +209,8 @@ static int start(const struct ur_config *cfg, char *err, size_t cap)
 	atexit(before_telemetry_ends);
 	eal.pid = getpid();
 	strlcpy(eal.dir, rte_eal_get_runtime_dir(), sizeof(eal.dir));
+	/* Without telemetry it is empty: a process that is killed leaves nothing. */
+	rmdir(eal.dir);
 	if (rc < 0) {
 		rc = rte_errno != 0 ? -rte_errno : -EIO;
 		eal.prefix[0] = '\0';

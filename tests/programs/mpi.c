@@ -9,6 +9,9 @@
  * mpi: an MPI program. Rank 0 exchanges messages up to 256 KB with each other rank; then all ranks do allreduce and
  * alltoall. Every byte that is received is compared. Rank 0 prints "ok".
  *
+ * mpi one_sided: each rank puts a block into the memory of each other one and gets it back, and all add to a counter of rank 0, where each must find
+ * other values. Every byte is compared. Rank 0 prints "ok".
+ *
  * mpi speed: prints the time of a ping-pong of 8 bytes, half a round trip; the bandwidth of 64 KB messages, 64 at a time, as osu_bw sends them; and
  * the time of an allreduce of 8 bytes.
  */
@@ -90,6 +93,73 @@ static void alltoall(int rank, int size)
 	}
 }
 
+/* ---- one-sided ---- */
+
+#define ADDS 200
+
+static void put_and_get(int rank, int size, MPI_Win win, const unsigned char *mine)
+{
+	static unsigned char expected[BLOCK];
+
+	for (int r = 0; r < size; r++) {
+		fill(out + r * BLOCK, BLOCK, (unsigned)(rank * RANKS_MAX + r));
+		MPI_Put(out + r * BLOCK, BLOCK, MPI_BYTE, r, rank * BLOCK, BLOCK, MPI_BYTE, win);
+	}
+	MPI_Win_flush_all(win);
+	MPI_Barrier(MPI_COMM_WORLD);
+	memset(in, 0xee, (size_t)size * BLOCK);
+	for (int r = 0; r < size; r++) {
+		fill(expected, BLOCK, (unsigned)(r * RANKS_MAX + rank));
+		if (memcmp(mine + r * BLOCK, expected, BLOCK))
+			fail("put");
+		MPI_Get(in + r * BLOCK, BLOCK, MPI_BYTE, r, rank * BLOCK, BLOCK, MPI_BYTE, win);
+	}
+	MPI_Win_flush_all(win);
+	if (memcmp(in, out, (size_t)size * BLOCK))
+		fail("get");
+}
+
+/* No value of the counter is found by two ranks, and none is left out. */
+static void add(int rank, int size, MPI_Win win)
+{
+	static int mine[RANKS_MAX * ADDS], all[RANKS_MAX * ADDS];
+	long one = 1, found;
+
+	for (int i = 0; i < ADDS; i++) {
+		MPI_Fetch_and_op(&one, &found, MPI_LONG, 0, 0, MPI_SUM, win);
+		MPI_Win_flush(0, win);
+		if (found < 0 || found >= (long)size * ADDS)
+			fail("counter");
+		mine[found]++;
+	}
+	MPI_Allreduce(mine, all, size * ADDS, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	for (int i = 0; rank == 0 && i < size * ADDS; i++)
+		if (all[i] != 1)
+			fail("a value of the counter");
+}
+
+static void one_sided(int rank, int size)
+{
+	unsigned char *blocks;
+	long *counter;
+	MPI_Win of_blocks, of_counter;
+
+	MPI_Win_allocate((MPI_Aint)size * BLOCK, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &blocks,
+			 &of_blocks);
+	MPI_Win_allocate(sizeof(*counter), sizeof(*counter), MPI_INFO_NULL, MPI_COMM_WORLD,
+			 &counter, &of_counter);
+	*counter = 0;
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Win_lock_all(0, of_blocks);
+	MPI_Win_lock_all(0, of_counter);
+	put_and_get(rank, size, of_blocks, blocks);
+	add(rank, size, of_counter);
+	MPI_Win_unlock_all(of_counter);
+	MPI_Win_unlock_all(of_blocks);
+	MPI_Win_free(&of_counter);
+	MPI_Win_free(&of_blocks);
+}
+
 /* ---- speed ---- */
 
 static void round_trip(int rank)
@@ -168,6 +238,10 @@ int main(int argc, char **argv)
 		fail("the number of ranks");
 	if (argc > 1 && !strcmp(argv[1], "speed")) {
 		print_speed(rank);
+	} else if (argc > 1 && !strcmp(argv[1], "one_sided")) {
+		one_sided(rank, size);
+		if (!rank)
+			printf("ok, %d ranks\n", size);
 	} else {
 		ping_pongs(rank, size);
 		allreduce(rank, size);
