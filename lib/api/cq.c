@@ -244,13 +244,10 @@ static void post_event(struct ur_api_cq *cq)
 
 void ur_api_cq_note_use(struct ur_api_cq *cq, unsigned use)
 {
-	struct ur_device *dev = ur_device(cq->base.context);
-
 	if (atomic_load_explicit(&cq->uses, memory_order_relaxed) & use)
 		return;
-	if ((atomic_fetch_or(&cq->uses, use) | use) == (UR_CQ_USE_BOTH | UR_CQ_USE_EVENTS))
-		for (unsigned i = 0; i < dev->worker_cnt; i++)
-			ur_worker_put_acks_first(dev->workers[i]);
+	if ((atomic_fetch_or(&cq->uses, use) | use) == (UR_CQ_USE_SEND_AND_RECV | UR_CQ_USE_EVENTS))
+		ur_worker_put_acks_first(cq->worker);
 }
 
 int uroce_req_notify_cq(struct ibv_cq *base, int solicited_only)

@@ -142,8 +142,8 @@ struct ur_api_channel {
 
 /* What a CQ has been used for. */
 enum {
-	UR_CQ_USE_BOTH = 1,   /* as the send and the receive CQ of a queue pair */
-	UR_CQ_USE_EVENTS = 2, /* events were asked for */
+	UR_CQ_USE_SEND_AND_RECV = 1, /* as the send and the receive CQ of an RC queue pair */
+	UR_CQ_USE_EVENTS = 2,	     /* events were asked for */
 };
 
 struct ur_api_cq {
@@ -319,7 +319,7 @@ void ur_async_raise(struct ur_device *dev, enum ibv_event_type type, void *objec
 void ur_api_cq_forget(struct ur_api_cq *cq, struct ur_qpn qpn);
 /* Called when an armed CQ gets a completion: wakes the threads that wait on its channel. */
 void ur_api_cq_notify(struct ur_api_cq *cq);
-/* Another use of the CQ begins. With both, EDGE-ACK-04 holds for the workers of the device. Thread class: any. */
+/* The CQ gets another use. Once it has both, EDGE-ACK-04 holds for its worker, until the endpoint is closed. Thread class: any. */
 void ur_api_cq_note_use(struct ur_api_cq *cq, unsigned use);
 /* Telemetry (stats.c). */
 void ur_stats_register(struct ur_device *dev);

@@ -171,8 +171,6 @@ struct ibv_qp *ur_api_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr
 	if (!qp->rings)
 		return fail_create(dev, qp, ENOMEM);
 	c.attr.rings = qp->rings;
-	if (attr->send_cq == attr->recv_cq)
-		ur_api_cq_note_use(UR_API(cq, attr->recv_cq), UR_CQ_USE_BOTH);
 	rc = take_refs(dev, pd, attr, ur_engine_cq_worker(UR_API(cq, attr->recv_cq)->cq));
 	if (rc)
 		return fail_create(dev, qp, rc);
@@ -181,6 +179,8 @@ struct ibv_qp *ur_api_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr
 		drop_refs(dev, pd, attr);
 		return fail_create(dev, qp, -c.rc);
 	}
+	if (attr->qp_type == IBV_QPT_RC && attr->send_cq == attr->recv_cq)
+		ur_api_cq_note_use(UR_API(cq, attr->recv_cq), UR_CQ_USE_SEND_AND_RECV);
 	qp->qp = c.qp;
 	qp->init = *attr;
 	qp->want = (struct ur_mode_want){

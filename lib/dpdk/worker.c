@@ -312,11 +312,14 @@ void ur_worker_close_burst(struct ur_worker *w)
 
 void ur_worker_put_acks_first(struct ur_worker *w)
 {
-	ur_round_put_acks_first(&w->round);
+	if (!forked)
+		ur_round_put_acks_first(&w->round);
 }
 
 void ur_worker_stop_gathering(struct ur_worker *w)
 {
+	if (forked)
+		return;
 	ur_gather_end_auto(&w->gather);
 	ur_worker_close_burst(w);
 }

@@ -9,8 +9,8 @@
 /*
  * How long an ACK waits for the caller's answer to what it acknowledges (EDGE-ACK-01, docs/design/worker.md). One that is all there
  * is to send waits until the caller has posted, or the time is over. It leaves with the next round after the answer. If a progress
- * thread has had to receive for the caller, the next ones leave in one burst with the answer (EDGE-ACK-02). Once the application sleeps
- * until an event of a completion queue in which the order of both shows, ACKs are ahead of its answers, in the same bursts (EDGE-ACK-04).
+ * thread has had to receive for the caller, the next ones leave in one burst with the answer (EDGE-ACK-02). Once the application has asked
+ * for events of a completion queue of its sends and its receives, ACKs go ahead of its answers (EDGE-ACK-04).
  *
  * Thread class: that of the round; ur_ack_wait_put_first(): any thread.
  */

@@ -190,7 +190,8 @@ def liars():
     wait_for("a ring to the liar", lambda: own.read("direct_tx") > 1000)
     address = address_of(liar)
     liar.send_signal(signal.SIGSTOP)
-    os.waitid(os.P_PID, liar.pid, os.WSTOPPED)  # until then its worker sends
+    # Until then its worker sends.
+    assert os.waitid(os.P_PID, liar.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT).si_code == os.CLD_STOPPED
     ring = Ring.of_process(liar.pid, mac(ip(address)), 4218)
     wait_for("the other end to take what was sent", lambda: ring.taken() == ring.sent)
     own = Page()

@@ -16,6 +16,9 @@ import threading
 import time
 
 
+BUILT = "life", "load", "depths", "mpi", "mpich"  # programs of this directory
+
+
 class Failure(Exception):
     pass
 
@@ -50,9 +53,11 @@ class Program:
         return status
 
     def end(self):
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)  # what it has started, too, if it has ended itself
+        except ProcessLookupError:
+            pass
+        self.process.wait()
 
 
 @functools.cache
@@ -135,7 +140,7 @@ class Bed:
     def words(self):
         """What {words} in a row's commands stand for. A port that is new, so that no old socket is in the way."""
         self.port += 1
-        built = {name: os.environ.get(f"UROCE_{name.upper()}") for name in ("life", "load", "depths", "mpi")}
+        built = {name: os.environ.get(f"UROCE_{name.upper()}") for name in BUILT}
         return {"tests": os.path.dirname(os.path.abspath(__file__)), "port": self.port, "peer": self.peer, "address": "10.77.0.1",
                 "own": "10.77.0.2", "dir": self.dir, **built}
 

@@ -24,4 +24,4 @@ admin new --mode logicalunit --tid 1 --lun 1 --backing-store "$1/disk"
 admin bind --mode target --tid 1 --initiator-address ALL
 admin bind --mode target --tid 1 --initiator-name iqn.2008-11.org.linux-kvm
 echo "the target is ready"
-wait
+wait $!

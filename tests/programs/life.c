@@ -241,7 +241,7 @@ static void is_not_telemetry(const char *dir)
 	CHECK(!strstr(name, "telemetry"));
 }
 
-/* Nothing answers questions about the process, and nothing is left of it if it is killed. */
+/* Nothing answers questions about the process, and it has no directory of DPDK's that would stay if it were killed. */
 static void no_telemetry(void)
 {
 	char path[128];

@@ -107,6 +107,7 @@ static void put_and_get(int rank, int size, MPI_Win win, const unsigned char *mi
 	}
 	MPI_Win_flush_all(win);
 	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Win_sync(win);
 	memset(in, 0xee, (size_t)size * BLOCK);
 	for (int r = 0; r < size; r++) {
 		fill(expected, BLOCK, (unsigned)(r * RANKS_MAX + rank));
@@ -148,10 +149,11 @@ static void one_sided(int rank, int size)
 			 &of_blocks);
 	MPI_Win_allocate(sizeof(*counter), sizeof(*counter), MPI_INFO_NULL, MPI_COMM_WORLD,
 			 &counter, &of_counter);
-	*counter = 0;
-	MPI_Barrier(MPI_COMM_WORLD);
 	MPI_Win_lock_all(0, of_blocks);
 	MPI_Win_lock_all(0, of_counter);
+	*counter = 0;
+	MPI_Win_sync(of_counter);
+	MPI_Barrier(MPI_COMM_WORLD);
 	put_and_get(rank, size, of_blocks, blocks);
 	add(rank, size, of_counter);
 	MPI_Win_unlock_all(of_counter);

@@ -21,7 +21,7 @@ OTHER = {"1 % loss": "loss", "one CPU": "cpus"}
 # Releases whose own programs run, in a chroot, on libraries that were built there.
 RELEASES = {"bookworm": "Debian 12", "trixie": "Debian 13", "noble": "Ubuntu 24.04"}
 SHOWN = {"-p {port}": "", "-lp {port}": "", "-B {port}": "", "-P {port}": "", "{peer}": "SERVER", "{address}": "SERVER", "{own}": "CLIENT", "{gid}": "GID",
-         "{run}": "uroce-run ...", "{mpi}": "PROGRAM", "{tests}/hpcc ": "", "sh {tests}/rcopy.sh {tests}/pyverbs.txt SERVER {dir}/copy": "rcopy FILE SERVER:FILE",
+         "{run}": "uroce-run ...", "{mpi}": "PROGRAM", "{mpich}": "PROGRAM", "{tests}/hpcc ": "", "sh {tests}/rcopy.sh {tests}/pyverbs.txt SERVER {dir}/copy": "rcopy FILE SERVER:FILE",
          "-o {dir}/got -w %{{size_download}} ": "", "SERVER:{port}": "SERVER",
          "--allow-run-as-root --oversubscribe ": "", "env DAT_OVERRIDE={tests}/dat/CLIENT.conf ": "", "--thread ": "", "--port={port} ": "",
          "sh {tests}/iser_disk.sh iser": "qemu-io -f raw -c write ... -c read ... iser", "env iser-initiator SERVER {port}": "iscsiadm --interface iser --login; dd",
@@ -156,7 +156,11 @@ def head(outcomes):
         kinds.setdefault(key, []).append((run["kind"], run.get("rows")))
         loads[key] = max(loads.get(key, 0), run["load"])
     said = {"plain": "plain", "loss": "1 % loss", "cpus": "one CPU", "rxe": "rxe", "pyverbs": "pyverbs", **RELEASES}
-    return [f"Run on {date}, {of}, load average up to {loads[date, of]}: {', '.join(said[kind] + (f' ({rows} rows)' if rows else '') for kind, rows in dict.fromkeys(ran))}."
+
+    def runs(kind, rows):
+        return said[kind] + (f" ({rows} row{'s' if rows > 1 else ''})" if rows else "")
+
+    return [f"Run on {date}, {of}, load average up to {loads[date, of]}: {', '.join(runs(*r) for r in dict.fromkeys(ran))}."
             for (date, of), ran in kinds.items()]
 
 

@@ -58,12 +58,13 @@ class InGuest(Program):
     """What is not at its end would stay in the guest."""
 
     def __init__(self, guest, command, env):
-        self.guest, self.name = guest, command.split()[0]
+        self.guest, self.name = guest, command.removeprefix("env ").split()[0]
         super().__init__(guest.command(COMMAND_SECONDS, command), env)
 
     def end(self):
         if self.process.poll() is None:
-            self.guest.ask(f"pkill -KILL -f {shlex.quote('^' + self.name)}")
+            pattern = shlex.quote(rf"^(/bin/bash )?(/[a-z/]*/)?{self.name}")
+            self.guest.ask(f"pkill -TERM -f {pattern}; sleep 1; pkill -KILL -f {pattern}")
         super().end()
 
 

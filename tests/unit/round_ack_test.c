@@ -223,8 +223,8 @@ Test(round_ack, an_ack_waits_for_one_burst_at_most)
 	expect_sent(expected);
 }
 
-/* EDGE-ACK-04. tgtd closes a connection on which it sees an answer before it sees that what is answered has been sent. */
-Test(round_ack, an_ack_is_ahead_of_the_answer_of_a_program_with_events)
+/* EDGE-ACK-04 */
+Test(round_ack, acks_go_ahead_of_answers_once_that_was_asked_for)
 {
 	ur_round_put_acks_first(&r);
 	for (unsigned i = 0; i < 3; i++) {
