@@ -70,7 +70,7 @@ unsigned ur_worker_poll(struct ur_worker *w);
  */
 unsigned ur_worker_serve(struct ur_worker *w, bool may_be_answered, bool *in_way);
 
-/* EDGE-ACK-04, from now on. Thread class: any. */
+/* EDGE-ACK-04, from now on; nothing in a child of fork() (EDGE-FORK-02). Thread class: any. */
 void ur_worker_put_acks_first(struct ur_worker *w);
 
 /* EDGE-ACK-03: a completion of this worker has raised an event. Thread class: the worker. */

@@ -19,6 +19,11 @@ import time
 BUILT = "life", "load", "depths", "mpi", "mpich"  # programs of this directory
 
 
+def built():
+    """Where they are, as `run` or its caller has said."""
+    return {name: os.environ.get(f"UROCE_{name.upper()}") for name in BUILT}
+
+
 class Failure(Exception):
     pass
 
@@ -140,9 +145,8 @@ class Bed:
     def words(self):
         """What {words} in a row's commands stand for. A port that is new, so that no old socket is in the way."""
         self.port += 1
-        built = {name: os.environ.get(f"UROCE_{name.upper()}") for name in BUILT}
         return {"tests": os.path.dirname(os.path.abspath(__file__)), "port": self.port, "peer": self.peer, "address": "10.77.0.1",
-                "own": "10.77.0.2", "dir": self.dir, **built}
+                "own": "10.77.0.2", "dir": self.dir, **built()}
 
 
 class Memif(Bed):
